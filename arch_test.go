@@ -344,20 +344,16 @@ func TestClientIsLight(t *testing.T) {
 	output(t, "go", "build", "-o", filepath.Join(dir, "backend"), ".")
 }
 
-// A package or a type that grows beyond this has more than one concept. Those that are still to be split are listed.
+// A package or a type that grows beyond this has more than one concept.
 func TestPackagesAndTypesAreSmall(t *testing.T) {
 	const mostFiles, mostMethods = 30, 30
-	large := []string{
-		"messages/bus",     // packages
-		"messages/bus.Bus", // types
-	}
 	method := regexp.MustCompile(`(?m)^func \((?:\w+ )?\*?(\w+)[^)]*\) ([A-Z]\w*)`)
 	lines := output(t, "go", "list", "-f", "{{.ImportPath}} {{join .GoFiles \" \"}}", "./...")
 	for line := range strings.Lines(lines) {
 		names := strings.Fields(line)
 		pkg := strings.TrimPrefix(names[0]+"/", module)
 		pkg = strings.TrimSuffix(pkg, "/")
-		if n := len(names) - 1; n > mostFiles && !slices.Contains(large, pkg) {
+		if n := len(names) - 1; n > mostFiles {
 			t.Errorf("%s has %d files, more than %d: split it", pkg, n, mostFiles)
 		}
 		methods := map[string]int{}
@@ -371,7 +367,7 @@ func TestPackagesAndTypesAreSmall(t *testing.T) {
 			}
 		}
 		for typ, n := range methods {
-			if n > mostMethods && !slices.Contains(large, pkg+"."+typ) {
+			if n > mostMethods {
 				t.Errorf("%s.%s has %d exported methods, more than %d: split it", pkg, typ, n, mostMethods)
 			}
 		}

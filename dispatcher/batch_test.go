@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -94,8 +95,9 @@ func (y *yard) dispatcherWith(index runindex.Index) (stop func()) {
 	if err != nil {
 		y.t.Fatal(err)
 	}
+	logs := runlogs.New(b, runlogs.Config{})
 	controller := &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: logs, Queue: taskqueue.New(b), Events: logs, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Controller: controller, Version: "0.0.0", Batches: 50 * time.Millisecond, Index: index})

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -263,7 +264,7 @@ func TestQuotasKeepPauses(t *testing.T) {
 	y.dispatcher()
 	ctx := t.Context()
 	pause := &queue.Pause{By: "ann", Reason: "too many", At: time.Now().UTC().Truncate(time.Second)}
-	if _, err := quotas.New(y.bus).PutQuota(ctx, acme, queue.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
+	if _, err := quotas.New(y.bus, runlogs.New(y.bus, runlogs.Config{})).PutQuota(ctx, acme, queue.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	c := y.grants(queue.Quota{MaxQueued: 7})

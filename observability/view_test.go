@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -63,7 +64,7 @@ func publishEvent(t *testing.T, nc *nats.Conn, run messages.Ref, n int, name str
 func view(t *testing.T, b *bus.Bus) plain {
 	t.Helper()
 	m := plain{observability.NewMetrics("")}
-	v, err := observability.NewView(m.Metrics, b, retention.New(b), slog.New(slog.DiscardHandler))
+	v, err := observability.NewView(m.Metrics, b, retention.New(b, runlogs.New(b, runlogs.Config{})), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

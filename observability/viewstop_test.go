@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -16,7 +17,7 @@ func TestViewIsStopped(t *testing.T) {
 	b, _ := openBus(t)
 	m := plain{observability.NewMetrics("")}
 	var log bytes.Buffer
-	v, err := observability.NewView(m.Metrics, b, retention.New(b), slog.New(slog.NewTextHandler(&log, nil)))
+	v, err := observability.NewView(m.Metrics, b, retention.New(b, runlogs.New(b, runlogs.Config{})), slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -92,9 +93,10 @@ func (h *house) pricedWorker(m model.Provider, p runner.Prices) {
 		h.t.Fatal(err)
 	}
 	b := h.open(h.conn())
-	cfg := worker.Config{Bus: b, Controller: controller(b), Log: h.log}
+	logs := runlogs.New(b, runlogs.Config{})
+	cfg := worker.Config{Bus: b, Logs: logs, Controller: controller(b, logs), Log: h.log}
 	cfg.Runner = runner.New(runner.Config{
-		Worker: "frugal", Controller: cfg.Controller, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: quotas.New(b),
+		Worker: "frugal", Controller: cfg.Controller, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: quotas.New(b, logs),
 	})
 	h.run(worker.New(cfg).Run)
 }
@@ -114,11 +116,11 @@ func (h *house) spend() messages.Ref {
 func (h *house) reply(run messages.Ref, text string, isError bool) {
 	h.t.Helper()
 	h.until(run, messages.EventRunWaiting)
-	last, ok, err := h.bus.Last(h.t.Context(), run)
+	last, ok, err := h.logs().Last(h.t.Context(), run)
 	if err != nil || !ok {
 		h.t.Fatalf("read %s: %v", run, err)
 	}
-	_, err = controller(h.bus).Control(h.t.Context(), run, &record.Answered{
+	_, err = controller(h.bus, h.logs()).Control(h.t.Context(), run, &record.Answered{
 		ID: "x", Park: last.Head.ParkSeq, By: "ann", Content: messages.TextContent(text), IsError: isError,
 	})
 	if err != nil {

@@ -208,12 +208,12 @@ scenes:
 		status messages.Status
 	}{
 		{"answered", time.Hour, func(h *house, run messages.Ref) {
-			last, _, err := h.bus.Last(h.t.Context(), run)
+			last, _, err := h.logs().Last(h.t.Context(), run)
 			if err != nil {
 				h.t.Fatal(err)
 			}
 			answer := &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("blue")}
-			if _, err := controller(h.bus).Control(h.t.Context(), run, answer); err != nil {
+			if _, err := controller(h.bus, h.logs()).Control(h.t.Context(), run, answer); err != nil {
 				h.t.Fatal(err)
 			}
 		}, "Heard: blue", messages.StatusCompleted},

@@ -79,7 +79,7 @@ func (m *crowd) wait(t *testing.T) string {
 
 func (h *house) grant(kind queue.QuotaKind, name string, q queue.Quota) {
 	h.t.Helper()
-	if _, err := quotas.New(h.bus).PutQuota(h.t.Context(), queue.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
+	if _, err := quotas.New(h.bus, h.logs()).PutQuota(h.t.Context(), queue.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -270,7 +270,7 @@ func TestNoCapCostsNothing(t *testing.T) {
 	run := h.go1("alone")
 	h.result(run)
 	entries := 0
-	for _, err := range h.bus.Heads(t.Context(), run, 0, 1<<62) {
+	for _, err := range h.logs().Heads(t.Context(), run, 0, 1<<62) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,13 +294,13 @@ func TestLinesLost(t *testing.T) {
 	if _, err := h.nc.Request("$JS.API.STREAM.PURGE."+bus.StreamSemaphores, nil, patience); err != nil {
 		t.Fatal(err)
 	}
-	k := controller(h.bus)
-	caps := quotas.New(h.bus).NewCaps(0)
+	k := controller(h.bus, h.logs())
+	caps := quotas.New(h.bus, h.logs()).NewCaps(0)
 	k.Semaphores, k.Caps = semaphores.New(h.bus), caps
 	if _, err := caps.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Sweep(t.Context(), h.bus.Runs(t.Context())); err != nil {
+	if _, err := k.Sweep(t.Context(), h.logs().Runs(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	close(m.holds)
@@ -454,7 +454,7 @@ func TestPausedProvider(t *testing.T) {
 	a, b := newCrowd(), newCrowd()
 	close(a.holds)
 	close(b.holds)
-	caps := quotas.New(h.bus).NewCaps(0)
+	caps := quotas.New(h.bus, h.logs()).NewCaps(0)
 	of := queue.QuotaRef{Kind: queue.QuotaProvider, Name: "a"}
 	if _, err := h.client.Fleet().Pause(t.Context(), of, "ann", ""); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func TestWrongClockTakesNothing(t *testing.T) {
 // workedBy is the worker that claimed a run last.
 func (h *house) workedBy(run messages.Ref) (name string) {
 	h.t.Helper()
-	for e, err := range h.bus.Read(h.t.Context(), run, 0, runlog.Tail) {
+	for e, err := range h.logs().Read(h.t.Context(), run, 0, runlog.Tail) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

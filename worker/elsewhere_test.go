@@ -225,7 +225,7 @@ func TestUnpinnedToolsArePinnedFirst(t *testing.T) {
 	task.SetDefaults()
 	agent := lifter("crane_b")
 	agent.SetDefaults()
-	k := controller(h.bus)
+	k := controller(h.bus, h.logs())
 	if _, err := k.Begin(t.Context(), run, &record.Started{Task: task, Agent: agent}, &record.Claimed{Claim: "dead-1", Worker: "dead", Ticket: 1 << 40}); err != nil {
 		t.Fatal(err)
 	}

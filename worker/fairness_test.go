@@ -162,7 +162,7 @@ func TestSingleTaskBesideABacklogOfTheSameHash(t *testing.T) {
 func TestWeights(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
-	if _, err := quotas.New(h.bus).PutQuota(t.Context(), of, queue.Quota{Weight: 3}, "test", nil); err != nil {
+	if _, err := quotas.New(h.bus, h.logs()).PutQuota(t.Context(), of, queue.Quota{Weight: 3}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.queue(messages.PriorityNormal, busy, 200)
@@ -202,7 +202,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 func TestPausedTenantWaits(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
-	if _, err := quotas.New(h.bus).PutQuota(t.Context(), of, queue.Quota{Paused: &queue.Pause{By: "test"}}, "test", nil); err != nil {
+	if _, err := quotas.New(h.bus, h.logs()).PutQuota(t.Context(), of, queue.Quota{Paused: &queue.Pause{By: "test"}}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g := newGate(t)
@@ -215,7 +215,7 @@ func TestPausedTenantWaits(t *testing.T) {
 	if n := g.tenants(0); n[busy] != 0 || n[quiet] != 2 {
 		t.Errorf("while %s is paused: %v", busy, n)
 	}
-	if err := quotas.New(h.bus).DeleteQuota(t.Context(), of, "test", nil); err != nil {
+	if err := quotas.New(h.bus, h.logs()).DeleteQuota(t.Context(), of, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g.await(t, 1)

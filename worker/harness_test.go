@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -64,7 +65,7 @@ func open(t *testing.T, ackWait time.Duration, agents ...messages.Definition) *h
 		t.Fatal(err)
 	}
 	h.bus = h.open(h.nc)
-	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Controller: controller(h.bus), Agents: agents, Version: "0.0.0", Log: h.log})
+	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Controller: controller(h.bus, h.logs()), Agents: agents, Version: "0.0.0", Log: h.log})
 	h.run(svc.Run)
 	select {
 	case <-svc.Ready():
@@ -99,16 +100,19 @@ func (h *house) conn() *nats.Conn {
 
 func (h *house) open(nc *nats.Conn) *bus.Bus {
 	h.t.Helper()
-	b, err := bus.Open(h.t.Context(), nc, bus.Config{Log: h.log, MaxBlob: h.blobs})
+	b, err := bus.Open(h.t.Context(), nc, bus.Config{Log: h.log})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return b
 }
 
-func controller(b *bus.Bus) *runlog.Controller {
+// logs are the logs of runs as the test reads and writes them.
+func (h *house) logs() *runlogs.Store { return runlogs.New(h.bus, runlogs.Config{MaxBlob: h.blobs}) }
+
+func controller(b *bus.Bus, logs *runlogs.Store) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Quotas: quotas.New(b), Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
+		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Quotas: quotas.New(b, logs), Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -141,8 +145,9 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	}
 	h.newest = h.conn()
 	b := h.open(h.newest)
-	cfg.Bus, cfg.Controller, cfg.Log = b, controller(b), h.log
-	granted := quotas.New(b)
+	cfg.Bus, cfg.Logs, cfg.Log = b, runlogs.New(b, runlogs.Config{MaxBlob: h.blobs}), h.log
+	cfg.Controller = controller(b, cfg.Logs)
+	granted := quotas.New(b, cfg.Logs)
 	cfg.Caps = granted.NewCaps(20 * time.Millisecond)
 	cfg.Controller.Semaphores, cfg.Controller.Caps = semaphores.New(b), cfg.Caps
 	if h.here != nil {

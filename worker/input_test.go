@@ -216,7 +216,7 @@ func TestLateConflictIsRefused(t *testing.T) {
 	if id, err := h.client.Submit(t.Context(), task); err != nil || id != "d3" {
 		t.Errorf("the same task: %q, %v", id, err)
 	}
-	if err := retention.New(h.bus).Purge(t.Context(), run); err != nil {
+	if err := retention.New(h.bus, h.logs()).Purge(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.client.Submit(t.Context(), task); !errors.Is(err, dispatcher.ErrConflict) {

@@ -41,7 +41,7 @@ func TestLongRunEnds(t *testing.T) {
 	if err != nil || st.Status != messages.StatusCompleted {
 		t.Errorf("status %v, %v", st, err)
 	}
-	last, ok, err := h.bus.Last(t.Context(), run)
+	last, ok, err := h.logs().Last(t.Context(), run)
 	if err != nil || !ok || last.Head.Status != messages.StatusCompleted {
 		t.Fatalf("the head tells %q, %v", last.Head.Status, err)
 	}

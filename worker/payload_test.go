@@ -52,7 +52,7 @@ scenes:
 		t.Errorf("result has %d bytes, want %d", len(fmt.Sprint(r.Result)), len(text))
 	}
 	entries := 0
-	for e, err := range h.bus.Read(t.Context(), run, 0, runlog.Tail) {
+	for e, err := range h.logs().Read(t.Context(), run, 0, runlog.Tail) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -221,7 +221,7 @@ func (h *house) workers(want ...string) (list []messages.WorkerStatus) {
 // owners are the workers that claimed a run.
 func (h *house) owners(run messages.Ref) (out []string) {
 	h.t.Helper()
-	for e, err := range h.bus.Read(h.t.Context(), run, 0, ^uint64(0)) {
+	for e, err := range h.logs().Read(h.t.Context(), run, 0, ^uint64(0)) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

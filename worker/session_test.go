@@ -127,7 +127,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	if diff := cmp.Diff(want, names(h.events(second))); diff != "" {
 		t.Error(diff)
 	}
-	s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
+	s, _, err := sessions.New(h.bus, h.logs()).Session(t.Context(), messages.DefaultTenant, "s")
 	if err != nil || len(s.Runs) != 0 || !slices.Equal(s.Ended, []string{first.Run, second.Run}) {
 		t.Errorf("session: %+v, %v", s, err)
 	}
@@ -149,7 +149,7 @@ func TestSessionCancelOfAWaitingRun(t *testing.T) {
 	if r := h.result(second); r.Status != messages.StatusCancelled {
 		t.Errorf("second: %+v", r)
 	}
-	s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
+	s, _, err := sessions.New(h.bus, h.logs()).Session(t.Context(), messages.DefaultTenant, "s")
 	if err != nil || slices.Contains(s.Runs, second.Run) || slices.Contains(s.Ended, second.Run) {
 		t.Errorf("session: %+v, %v", s, err)
 	}
@@ -241,7 +241,7 @@ func TestSessionOrderLost(t *testing.T) {
 			}
 			third := h.submit(messages.Task{Session: "s", Input: messages.TextInput("three")})
 			h.until(third, messages.EventRunWaiting)
-			s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
+			s, _, err := sessions.New(h.bus, h.logs()).Session(t.Context(), messages.DefaultTenant, "s")
 			if err != nil || !slices.Equal(s.Runs, []string{first.Run, second.Run, third.Run}) || len(s.Ended) != 1 {
 				t.Errorf("session: %+v, %v", s, err)
 			}
@@ -309,7 +309,7 @@ func TestNoSessionCostsNothing(t *testing.T) {
 		t.Fatal(r.Error)
 	}
 	entries := 0
-	for _, err := range h.bus.Heads(t.Context(), run, 0, 1<<62) {
+	for _, err := range h.logs().Heads(t.Context(), run, 0, 1<<62) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,12 +340,12 @@ func TestSessionIsFull(t *testing.T) {
 	for i := range full.Runs {
 		full.Runs[i] = fmt.Sprint("x", i)
 	}
-	if err := sessions.New(h.bus).PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
+	if err := sessions.New(h.bus, h.logs()).PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
 		t.Fatal(err)
 	}
 	first := record.Entry{Records: []record.Record{&record.StepStarted{Step: 1}}} // else all are taken out as gone
 	first.Head = record.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []record.Kind{record.KindStepStarted}, Phase: record.PhaseActive, FirstEvent: 1}
-	if _, err := h.bus.Append(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: full.Runs[0]}, 0, first); err != nil {
+	if _, err := h.logs().Append(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: full.Runs[0]}, 0, first); err != nil {
 		t.Fatal(err)
 	}
 	h.worker("w", newTalker(), worker.Config{})

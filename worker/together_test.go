@@ -91,7 +91,7 @@ func TestLimitsTogether(t *testing.T) {
 		t.Errorf("%d at once, want 1", m.most)
 	}
 	eventually(t, "the places and turns are given back", func() bool {
-		s, _, err := sessions.New(h.bus).Session(t.Context(), tenant, "s")
+		s, _, err := sessions.New(h.bus, h.logs()).Session(t.Context(), tenant, "s")
 		return err == nil && len(s.Runs) == 0 && len(h.places(queue.TenantSemaphore(tenant))) == 0
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -36,7 +37,8 @@ const (
 // Config is fixed for the life of a worker.
 type Config struct {
 	Bus          *bus.Bus
-	Fleet        *roster.Fleet // through which the worker speaks. Default: that of Bus
+	Logs         *runlogs.Store // which a sweep looks through. Default: those of Bus
+	Fleet        *roster.Fleet  // through which the worker speaks. Default: that of Bus
 	Controller   *runlog.Controller
 	Runner       *runner.Runner
 	Slots        int            // runs worked at once; default 64
@@ -90,6 +92,9 @@ func New(cfg Config) *Worker {
 	}
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = DefaultDrainTimeout
+	}
+	if cfg.Logs == nil {
+		cfg.Logs = runlogs.New(cfg.Bus, runlogs.Config{})
 	}
 	if cfg.Fleet == nil {
 		cfg.Fleet = roster.New(cfg.Bus)
@@ -456,7 +461,7 @@ func (w *Worker) sweep(ctx context.Context, d *taskqueue.Delivery) error {
 	})
 	stop := context.AfterFunc(w.running, cancel) //nolint:contextcheck // a worker that stops leaves the rest to the next sweep
 	defer stop()
-	repaired, err := w.cfg.Controller.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+	repaired, err := w.cfg.Controller.Sweep(ctx, w.cfg.Logs.Runs(ctx))
 	if err != nil && w.running.Err() != nil {
 		return nil // the worker stops, and leaves the rest to the next sweep
 	}

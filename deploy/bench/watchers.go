@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -106,6 +107,7 @@ func (c *crowd) begin(ctx context.Context, runs int) error {
 	if err != nil {
 		return err
 	}
+	logs := runlogs.New(house, runlogs.Config{})
 	for range runs {
 		t := task()
 		t.ID = messages.NewID(time.Now())
@@ -113,7 +115,7 @@ func (c *crowd) begin(ctx context.Context, runs int) error {
 			return err
 		}
 		run := dispatcher.Run(t.ID)
-		c.runs, c.heads, c.out = append(c.runs, run), append(c.heads, record.Head{}), append(c.out, house.Open(run))
+		c.runs, c.heads, c.out = append(c.runs, run), append(c.heads, record.Head{}), append(c.out, logs.Open(run))
 	}
 	return c.publish(ctx, 1, &record.Started{Task: task(), Agent: agents()[0]}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -110,8 +111,9 @@ func models(delay time.Duration) (model.Provider, error) {
 }
 
 func controller(b *bus.Bus) *runlog.Controller {
+	logs := runlogs.New(b, runlogs.Config{})
 	return &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: logs, Queue: taskqueue.New(b), Events: logs, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
 // startGuardedCluster starts three servers with the configuration of deploy/nats, and returns one as each.
@@ -128,10 +129,10 @@ func TestAccountsInACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for run, err := range b.Runs(t.Context()) {
+	for run, err := range runlogs.New(b, runlogs.Config{}).Runs(t.Context()) {
 		t.Errorf("a log was written: %v, %v", run, err)
 	}
-	if all, err := quotas.New(b).QuotaStates(t.Context()); err != nil || len(all) != 0 {
+	if all, err := quotas.New(b, runlogs.New(b, runlogs.Config{})).QuotaStates(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("quotas: %v, %v", all, err)
 	}
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -10,8 +11,8 @@ import (
 
 // capped is the controller of a worker, whose runs take permits of semaphores, and the caps that it goes by. The guard tells the
 // models which providers are paused.
-func capped(b *bus.Bus, granted *quotas.Quotas, clock *bus.Clock, g *guard) (*runlog.Controller, *quotas.Caps) {
-	k, caps := controller(b, granted, clock), granted.NewCaps(0)
+func capped(b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas, clock *bus.Clock, g *guard) (*runlog.Controller, *quotas.Caps) {
+	k, caps := controller(b, logs, granted, clock), granted.NewCaps(0)
 	k.Semaphores, k.Caps = semaphores.New(b), caps
 	if g != nil {
 		g.caps.Store(caps)

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -300,7 +301,7 @@ func (h *controlHall) waiting(o order) messages.Ref {
 	}
 	if !o.later {
 		eventually(h.t, "the run is "+string(until), func() bool {
-			last, ok, err := h.bus.Last(h.t.Context(), run)
+			last, ok, err := runlogs.New(h.bus, runlogs.Config{}).Last(h.t.Context(), run)
 			return err == nil && ok && last.Head.Phase == until
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -96,21 +97,22 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err := clock.Measure(ctx); err != nil {
 		return err
 	}
-	stored, granted, kept := catalog.New(b), quotas.New(b), retention.New(b)
+	logs := runlogs.New(b, runlogs.Config{})
+	stored, granted, kept := catalog.New(b), quotas.New(b, logs), retention.New(b, logs)
 	operations := control.Operations()
 	svc := service.New(service.Config{
 		Operations: operations,
 
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Catalog: stored, Events: told, Quotas: granted, Retention: kept, Controller: controller(b, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
+		Conn:   nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
@@ -135,6 +137,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		return err
 	}
 	front, hub := frontDoor(nc, b, stored, svc, api.Config{
+		Runs:    logs,
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"), Operations: operations,
 	})
 	watch, err := watching(ctx, metrics, b, kept, svc, hub, log)
@@ -174,7 +177,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
 func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *events.Hub) {
-	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, agents, svc), events.New(b).NewHub(), b
+	cfg.Client, cfg.Hub = dispatcher.NewWithin(nc, b, agents, svc), events.New(b).NewHub()
 	return api.New(cfg), cfg.Hub
 }
 
@@ -193,9 +196,9 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 }
 
 // controller is the Controller of a process.
-func controller(b *bus.Bus, granted *quotas.Quotas, clock *bus.Clock) *runlog.Controller {
+func controller(b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas, clock *bus.Clock) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -282,7 +283,7 @@ func (w *town) once(run messages.Ref) {
 func (w *town) log(run messages.Ref) []record.Entry {
 	w.t.Helper()
 	var out []record.Entry
-	for e, err := range w.bus.Read(w.t.Context(), run, 0, runlog.Tail) {
+	for e, err := range runlogs.New(w.bus, runlogs.Config{}).Read(w.t.Context(), run, 0, runlog.Tail) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

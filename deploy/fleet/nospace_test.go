@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
 // A worker without work says that the NATS server has no room left, and is ready again once there is some.
@@ -72,7 +73,7 @@ func TestIdleWorkerNamesNoSpace(t *testing.T) {
 	}
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "after"}
 	eventually(t, "a run ends", func() bool {
-		ended, err := w.bus.Ended(t.Context(), run)
+		ended, err := runlogs.New(w.bus, runlogs.Config{}).Ended(t.Context(), run)
 		return err == nil && ended
 	})
 }

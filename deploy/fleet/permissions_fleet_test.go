@@ -29,6 +29,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -499,7 +500,7 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 		return err
 	}
 	n := 0
-	for _, err := range b.Read(ctx, run, 0, ^uint64(0)) {
+	for _, err := range runlogs.New(b, runlogs.Config{}).Read(ctx, run, 0, ^uint64(0)) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
 // A dispatcher's metrics count the runs that it has removed after their retention, and those among them whose end was no
@@ -44,7 +45,7 @@ func TestRemovedRunsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it ends", func() bool {
-		ended, err := m.town.bus.Ended(t.Context(), late)
+		ended, err := runlogs.New(m.town.bus, runlogs.Config{}).Ended(t.Context(), late)
 		return err == nil && ended
 	})
 	end := `{"filter":"` + late.EventSubject(messages.EventRunFinished) + `"}`

@@ -6,6 +6,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
 )
@@ -47,10 +48,10 @@ func signing(s settings.Dispatcher) (signer bus.SigningKey, keys bus.ControlKeys
 }
 
 // ignoredMetrics count what is stored and not obeyed.
-func ignoredMetrics(m *observability.Metrics, b *bus.Bus, granted *quotas.Quotas) error {
+func ignoredMetrics(m *observability.Metrics, b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas) error {
 	return errors.Join(
 		m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
-			func() float64 { return float64(b.Ignored()) }),
+			func() float64 { return float64(logs.Ignored()) }),
 		m.Counter("ignored_revisions_total", "Revisions of API keys, agents, prompts and quotas that did not count, for they had no valid signature.",
 			func() float64 { return float64(b.IgnoredRevisions()) }),
 		m.Counter("unreadable_quotas_total", "Quotas that could not be read.", func() float64 { return float64(granted.UnreadableQuotas()) }),

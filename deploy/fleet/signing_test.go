@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -32,13 +33,13 @@ func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, _, err := b.Last(ctx, run)
+	last, _, err := runlogs.New(b, runlogs.Config{}).Last(ctx, run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := record.Entry{Head: record.Follow(run, last.Head, r), Records: []record.Record{r}}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
-	seq, err := b.Append(ctx, run, last.Seq, e)
+	seq, err := runlogs.New(b, runlogs.Config{}).Append(ctx, run, last.Seq, e)
 	if err == nil {
 		err = taskqueue.New(b).Wake(ctx, run, seq)
 	}
@@ -77,7 +78,7 @@ func TestForgedApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parked, _, err := b.Last(ctx, run)
+	parked, _, err := runlogs.New(b, runlogs.Config{}).Last(ctx, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
@@ -86,7 +87,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	redact := parts.redact
 	said := newLogs(log, redact, s.Name)
 	log = said.of("worker")
-	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys, Inline: s.BlobBytes})
+	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys})
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	defer shutHooks()
 	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
-	granted := quotas.New(b)
-	k, caps := capped(b, granted, clock, parts.guard)
+	logs := runlogs.New(b, runlogs.Config{Inline: s.BlobBytes})
+	granted := quotas.New(b, logs)
+	k, caps := capped(b, logs, granted, clock, parts.guard)
 	life := messages.NewID(time.Now())
 	workers := roster.New(b)
 	agents, seen := catalog.New(b), workers.NewRoster(life)
@@ -160,13 +162,13 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: granted, Labels: labels,
 	})
 	w := worker.New(worker.Config{
-		Bus: b, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
+		Bus: b, Logs: logs, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 		Roster: seen, Tools: set.Names(), Labels: labels, Alone: parts.alone,
 	})
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.

@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -339,7 +340,8 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 	}
 	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(catalog.New(b), clock)}, Recheck: recheck}
 	hub := busevents.New(b).NewHub()
-	front := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
+	logs := runlogs.New(b, runlogs.Config{})
+	front := api.New(api.Config{Client: g.client, Hub: hub, Runs: logs, Access: access})
 	ctx, stop := context.WithCancel(context.WithoutCancel(g.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = hub.Run(ctx) })

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -41,7 +42,7 @@ func (h *hall) attacked(cfg api.Config) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	cfg.Hub, cfg.Runs, cfg.BodyTimeout = busevents.New(b).NewHub(), b, bodyTimeout
+	cfg.Hub, cfg.Runs, cfg.BodyTimeout = busevents.New(b).NewHub(), runlogs.New(b, runlogs.Config{}), bodyTimeout
 	if cfg.Client, err = dispatcher.New(h.t.Context(), nc); err != nil {
 		h.t.Fatal(err)
 	}

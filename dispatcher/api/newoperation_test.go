@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -102,14 +103,15 @@ func openQuay(t *testing.T, table control.Table, handlers request.Handlers) *qua
 		t.Fatal(err)
 	}
 	stored, hub := catalog.New(b), busevents.New(b).NewHub()
+	logs := runlogs.New(b, runlogs.Config{})
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Catalog: stored, Version: "0.0.0", Operations: table, Handlers: handlers,
 		Controller: &runlog.Controller{
-			Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+			Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 		},
 	})
 	front := api.New(api.Config{
-		Client: dispatcher.NewWithin(nc, b, stored, svc), Hub: hub, Runs: b, Version: "0.0.0", Operations: table,
+		Client: dispatcher.NewWithin(nc, b, stored, svc), Hub: hub, Runs: logs, Version: "0.0.0", Operations: table,
 		Access: &api.Access{Authenticator: auth.Any{Keys: apikey.New(stored, time.Now)}},
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

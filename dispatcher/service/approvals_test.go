@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -46,7 +47,8 @@ func openAsker(t *testing.T) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(b, runlogs.Config{})
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	return &asker{t, c, served, b, k}
 }
 
@@ -200,7 +202,7 @@ func TestApprovalsAreRepaired(t *testing.T) {
 
 func parkOf(a *asker, run messages.Ref) uint64 {
 	a.t.Helper()
-	last, _, err := a.bus.Last(a.t.Context(), run)
+	last, _, err := runlogs.New(a.bus, runlogs.Config{}).Last(a.t.Context(), run)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
@@ -32,7 +33,8 @@ func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
 		t.Fatal(err)
 	}
 	cfg.Conn, cfg.Bus, cfg.Version = nc, b, "0.0.0"
-	cfg.Controller = &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(b, runlogs.Config{})
+	cfg.Controller = &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := service.New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -49,7 +50,8 @@ func TestForkToAnotherAgent(t *testing.T) {
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "planned"}
 	task := messages.Task{ID: run.Run, Agent: "planner", Input: messages.TextInput("Go.")}
 	task.SetDefaults()
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(b, runlogs.Config{})
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	_, err = k.Begin(ctx, run,
 		&record.Started{Task: task, Agent: planner, Tools: []messages.ToolSpec{{Name: "look", InputSchema: []byte(`{}`)}}, QueuedAt: time.Now()},
 		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},
@@ -66,7 +68,7 @@ func TestForkToAnotherAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range b.Read(ctx, messages.Ref{Tenant: run.Tenant, Run: reply.ID}, 0, runlog.Tail) {
+	for e, err := range runlogs.New(b, runlogs.Config{}).Read(ctx, messages.Ref{Tenant: run.Tenant, Run: reply.ID}, 0, runlog.Tail) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func (s *Service) missing(ctx context.Context, body []byte, err error) error {
 	if bad != nil {
 		return err
 	}
-	known, failed := s.cfg.Bus.Ended(ctx, ref)
+	known, failed := s.cfg.Logs.Ended(ctx, ref)
 	if !known && failed == nil && s.cfg.Index != nil {
 		var begun map[string]bool
 		begun, failed = s.cfg.Index.Begun(ctx, ref.Tenant, []string{ref.Run})

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
 // A run that was removed after its retention is told from one that never was, as long as its end is among the events.
@@ -31,7 +32,7 @@ func TestRemovedRun(t *testing.T) {
 	if _, err := c.Cancel(ctx, run, ""); err != nil { // no worker runs: the dispatcher ends it
 		t.Fatal(err)
 	}
-	if err := retention.New(b).Purge(ctx, run); err != nil {
+	if err := retention.New(b, runlogs.New(b, runlogs.Config{})).Purge(ctx, run); err != nil {
 		t.Fatal(err)
 	}
 	for what, ask := range map[string]func(messages.Ref) error{

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
@@ -289,7 +290,8 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 			t.Errorf("the occurrence of %s", at)
 		}
 	}
-	k := &runlog.Controller{Log: h.bus, Queue: taskqueue.New(h.bus), Events: h.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(h.bus, runlogs.Config{})
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(h.bus), Events: logs, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	run := s.Ref().Run(last)
 	if _, err := h.client.Cancel(ctx, run, ""); err != nil {
 		t.Fatal(err)

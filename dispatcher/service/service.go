@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
@@ -38,6 +39,7 @@ type Config struct {
 	Bus        *bus.Bus
 	Catalog    *catalog.Catalog     // that of the process. Default: one of its own
 	Events     *events.Store        // likewise
+	Logs       *runlogs.Store       // likewise
 	Quotas     *quotas.Quotas       // likewise
 	Retention  *retention.Retention // likewise
 	Controller *runlog.Controller
@@ -119,14 +121,17 @@ func New(cfg Config) *Service {
 	if cfg.Events == nil {
 		cfg.Events = events.New(cfg.Bus)
 	}
+	if cfg.Logs == nil {
+		cfg.Logs = runlogs.New(cfg.Bus, runlogs.Config{})
+	}
 	if cfg.Quotas == nil {
-		cfg.Quotas = quotas.New(cfg.Bus)
+		cfg.Quotas = quotas.New(cfg.Bus, cfg.Logs)
 	}
 	if cfg.Retention == nil {
-		cfg.Retention = retention.New(cfg.Bus)
+		cfg.Retention = retention.New(cfg.Bus, cfg.Logs)
 	}
 	s := &Service{
-		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus)), ready: make(chan struct{}),
+		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus, cfg.Logs)), ready: make(chan struct{}),
 		permits: make(chan struct{}, maxRequests), over: make(chan struct{}),
 	}
 	s.within = sync.OnceValues(s.handlers)

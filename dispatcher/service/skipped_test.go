@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -27,7 +28,8 @@ func (h *hall) mortal(nc *nats.Conn) (kill func()) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(b, runlogs.Config{})
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := service.New(service.Config{Conn: nc, Bus: b, Version: "0.0.0", Controller: k})
 	ctx, cancel := context.WithCancel(h.Context())
 	done := make(chan error, 1)

@@ -6,6 +6,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
@@ -27,9 +28,9 @@ type stores struct {
 	semaphores *semaphores.Store
 }
 
-func newStores(b *bus.Bus) stores {
+func newStores(b *bus.Bus, logs *runlogs.Store) stores {
 	return stores{
-		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b), logs: logentries.New(b), workers: roster.New(b),
+		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b, logs), logs: logentries.New(b), workers: roster.New(b),
 		letters: deadletters.New(b), webhooks: webhooks.New(b), semaphores: semaphores.New(b),
 	}
 }

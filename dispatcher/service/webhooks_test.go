@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -72,7 +73,8 @@ func newOffice(t *testing.T) *office {
 	if o.client, err = dispatcher.New(t.Context(), o.nc); err != nil {
 		t.Fatal(err)
 	}
-	o.controller = &runlog.Controller{Log: o.bus, Queue: taskqueue.New(o.bus), Events: o.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := runlogs.New(o.bus, runlogs.Config{})
+	o.controller = &runlog.Controller{Log: logs, Queue: taskqueue.New(o.bus), Events: logs, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		o.mu.Lock()

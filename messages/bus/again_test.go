@@ -104,7 +104,7 @@ func TestAnnounceTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(storedNumbers(t, b, messages.Ref{Tenant: "acme", Run: messages.NoRun}.EventFilter())); n != all {
+	if n := len(bustest.StoredNumbers(t, b, messages.Ref{Tenant: "acme", Run: messages.NoRun}.EventFilter())); n != all {
 		t.Errorf("%d are stored, want %d", n, all)
 	}
 }

@@ -96,7 +96,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("conformance", func(t *testing.T) {
-		runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
+		runlogtest.Run(t, func(*testing.T) runlog.Log { return bustest.Logs(b) })
 	})
 	t.Run("a read right after an append", func(t *testing.T) {
 		run := messages.Ref{Tenant: "acme", Run: "lag"}
@@ -120,7 +120,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 				large := bustest.Step("large", 1)
 				large.Records = []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 50<<10)}}
 				for last := uint64(0); ctx.Err() == nil; {
-					last, _ = b.Append(ctx, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("other-%d", i)}, last, large)
+					last, _ = bustest.Logs(b).Append(ctx, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("other-%d", i)}, last, large)
 				}
 			})
 		}
@@ -128,10 +128,10 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		defer stop()
 		last := uint64(0)
 		for i := range 150 {
-			last = bustest.MustAppend(t, b, run, last, bustest.Step(strconv.Itoa(i), i+1))
+			last = bustest.MustAppend(t, bustest.Logs(b), run, last, bustest.Step(strconv.Itoa(i), i+1))
 			for n, reader := range readers {
 				var got uint64
-				for e := range bustest.Values(t, reader.Read(bustest.Context(t), run, last-1, last)) {
+				for e := range bustest.Values(t, bustest.Logs(reader).Read(bustest.Context(t), run, last-1, last)) {
 					got = e.Seq
 				}
 				if got != last {
@@ -144,10 +144,10 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		run := messages.Ref{Tenant: "acme", Run: "steps"}
 		var want []string
 		last := uint64(0)
-		out := b.Open(run)
+		out := bustest.Logs(b).Open(run)
 		for i := range 100 {
 			id := fmt.Sprintf("%03d", i)
-			last = bustest.MustAppend(t, b, run, last, bustest.Step(id, i+1))
+			last = bustest.MustAppend(t, bustest.Logs(b), run, last, bustest.Step(id, i+1))
 			want = append(want, id)
 			out.Publish(bustest.Context(t), last, slices.Values(bustest.Events(run, i+1, i+1)))
 			if i%33 == 20 {
@@ -161,11 +161,11 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		if err := out.Finish(bustest.Context(t), bustest.Event(run, 101, messages.EventRunFinished)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, ids(t, b, run)); diff != "" {
+		if diff := cmp.Diff(want, bustest.IDs(t, b, run)); diff != "" {
 			t.Errorf("acked, stored:\n%s", diff)
 		}
 		var seen []uint64
-		for _, e := range watched(t, b, run, time.Minute) {
+		for _, e := range bustest.Watched(t, b, run, time.Minute) {
 			seen = append(seen, e.Number())
 		}
 		if diff := cmp.Diff(bustest.Numbers(1, 101), seen); diff != "" {

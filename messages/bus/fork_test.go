@@ -10,14 +10,15 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// dying is a bus whose user dies before one kind of write.
+// dying is the logs and the queue of a process that dies before one kind of write.
 type dying struct {
-	*bus.Bus
+	*runlogs.Store
 	*taskqueue.Queue
 
 	before string
@@ -40,7 +41,7 @@ func (d *dying) Append(ctx context.Context, run messages.Ref, last uint64, e rec
 	if err := d.dies("append"); err != nil {
 		return 0, err
 	}
-	return d.Bus.Append(ctx, run, last, e)
+	return d.Store.Append(ctx, run, last, e)
 }
 
 func (d *dying) Wake(ctx context.Context, run messages.Ref, after uint64) error {
@@ -62,8 +63,8 @@ func TestForkThatIsKilled(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
 	controller := func(before string) *runlog.Controller {
-		d := &dying{b, taskqueue.New(b), before}
-		return &runlog.Controller{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+		d := &dying{bustest.Logs(b), taskqueue.New(b), before}
+		return &runlog.Controller{Log: d, Queue: d, Events: d, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	}
 	for _, tt := range []struct {
 		before  string
@@ -75,7 +76,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			if _, err := controller(tt.before).Fork(ctx, run, forkOf(run)); !errors.Is(err, errDied) {
 				t.Fatal(err)
 			}
-			last, ok, err := b.Last(ctx, run)
+			last, ok, err := bustest.Logs(b).Last(ctx, run)
 			if err != nil || ok != tt.Message {
 				t.Fatalf("stored %t, want %t: %v", ok, tt.Message, err)
 			}
@@ -83,7 +84,7 @@ func TestForkThatIsKilled(t *testing.T) {
 				t.Fatalf("a message is queued: %v", err)
 			}
 			healthy := controller("")
-			if _, err := healthy.Sweep(ctx, b.Runs(ctx)); err != nil {
+			if _, err := healthy.Sweep(ctx, bustest.Logs(b).Runs(ctx)); err != nil {
 				t.Fatal(err)
 			}
 			if err := healthy.Errand(ctx, run, messages.Wake{Errand: messages.ErrandNet}); err != nil {
@@ -94,7 +95,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			if err != nil || again != tt.Message {
 				t.Errorf("forked again: duplicate %t, %v", again, err)
 			}
-			if last, _, err = b.Last(ctx, run); err != nil || last.Head.Phase != record.PhaseReady {
+			if last, _, err = bustest.Logs(b).Last(ctx, run); err != nil || last.Head.Phase != record.PhaseReady {
 				t.Errorf("%+v, %v", last.Head, err)
 			}
 			wantWake(t, b, run, last.Seq)

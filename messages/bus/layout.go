@@ -72,9 +72,9 @@ const (
 
 	defaultLogsMaxAge = 7 * day
 
-	// What was published is known by its id for so long; what may be published again later than that has been stored: the
-	// ticket of a run that ended or parked is acked after it.
-	spendWindow = 10 * time.Minute
+	// SpendWindow is how long the stream knows by its id what was published. What may be published again later than that has
+	// been stored: the ticket of a run that ended or parked is acked after it.
+	SpendWindow = 10 * time.Minute
 )
 
 // DefaultLogsMaxBytes is reserved for LOGS on the server's disk. An operator may change it at any time. The oldest entries
@@ -110,7 +110,7 @@ func webhooks(c jetstream.StreamConfig) jetstream.StreamConfig {
 func spend(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Name, c.Description = StreamSpend, "What model calls cost, by tenant and day."
 	c.Subjects = []string{"spend.*.*.*"}
-	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge, c.Duplicates = true, 1, spendMaxAge, spendWindow
+	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge, c.Duplicates = true, 1, spendMaxAge, SpendWindow
 	return c
 }
 

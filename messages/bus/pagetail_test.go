@@ -60,7 +60,7 @@ func TestPagedWatchPutsEventsInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, _ := paged(t, s, b, tc.limit, tc.room)
-			if diff := cmp.Diff(append(bustest.Events(bustest.Run(), 1, 6), end), watched(t, p, bustest.Run(), time.Minute)); diff != "" {
+			if diff := cmp.Diff(append(bustest.Events(bustest.Run(), 1, 6), end), bustest.Watched(t, p, bustest.Run(), time.Minute)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -104,7 +104,7 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 					continue
 				}
 				over := trouble(t, s, down) // while it is not looking
-				out := b.Open(run)
+				out := bustest.Logs(b).Open(run)
 				for i := 11; i < n; i++ {
 					out.Publish(bustest.Context(t), uint64(i), slices.Values(bustest.Events(run, i, i)))
 				}
@@ -151,7 +151,7 @@ func TestPagedWatchMarksWhatIsMissing(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 2, messages.EventStepStart), bustest.Event(bustest.Run(), 5, messages.EventStepStart),
 		bustest.Event(bustest.Run(), 6, messages.EventRunFinished))
 	var got []string
-	for _, e := range watched(t, p, bustest.Run(), 50*time.Millisecond) {
+	for _, e := range bustest.Watched(t, p, bustest.Run(), 50*time.Millisecond) {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Name(), e.Sequence, e.Data))
 	}
 	want := []string{
@@ -178,7 +178,7 @@ func TestPagedWatchMarksWhatHasExpired(t *testing.T) {
 	const patience = 20 * time.Millisecond
 	<-time.After(13 * patience) // until it counts as old
 	var got []string
-	for _, e := range watched(t, p, bustest.Run(), patience) {
+	for _, e := range bustest.Watched(t, p, bustest.Run(), patience) {
 		got = append(got, e.Type+" "+e.Sequence)
 	}
 	want := []string{events.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}

@@ -16,11 +16,14 @@ import (
 // Headers that JetStream obeys.
 const (
 	HeaderMsgID      = jetstream.MsgIDHeader
-	headerExpect     = jetstream.ExpectedLastSubjSeqHeader
-	HeaderExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader
+	HeaderExpect     = jetstream.ExpectedLastSubjSeqHeader
+	HeaderExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader // lets a message stand elsewhere than where it says: we never set it
 	HeaderSchedule   = jetstream.ScheduleHeader
 	HeaderScheduleTo = jetstream.ScheduleTargetHeader
 )
+
+// HeaderSignature holds the signature of an entry of a log, or of a revision of a bucket, that says what people decided.
+const HeaderSignature = "Longshore-Signature"
 
 // Receipt is what the stream answers to a publish.
 type Receipt struct {
@@ -29,15 +32,15 @@ type Receipt struct {
 	Error     *jetstream.APIError `json:"error"`
 }
 
-// publish is one attempt to store a message.
-func (b *Bus) publish(ctx context.Context, m *nats.Msg) (Receipt, error) {
-	answer, err := b.acks.ask(ctx, m, b.answer)
+// StoreOnce is one attempt to store a message. After an error the message may be stored or not.
+func (b *Bus) StoreOnce(ctx context.Context, m *nats.Msg) (Receipt, error) {
+	answer, err := b.answers.ask(ctx, m, b.answer)
 	if err != nil {
-		b.acks.storage.heard(b.nc, m.Subject, err)
+		b.answers.storage.heard(b.nc, m.Subject, err)
 		return Receipt{}, err
 	}
 	r, err := decodeReceipt(answer.Data)
-	b.acks.storage.heard(b.nc, m.Subject, err)
+	b.answers.storage.heard(b.nc, m.Subject, err)
 	return r, err
 }
 
@@ -75,8 +78,8 @@ const maxPlainReceipt = 48
 // Store publishes a message at least once.
 func (b *Bus) Store(ctx context.Context, m *nats.Msg) (Receipt, error) {
 	var r Receipt
-	err := b.again(ctx, func() (err error) {
-		r, err = b.publish(ctx, m)
+	err := b.Again(ctx, func() (err error) {
+		r, err = b.StoreOnce(ctx, m)
 		return err
 	})
 	return r, err
@@ -94,7 +97,7 @@ func (b *Bus) StoreFirst(ctx context.Context, m *nats.Msg) error {
 
 // Confirm publishes a message, such as an ack, and waits until the server has answered it. It asks once.
 func (b *Bus) Confirm(ctx context.Context, m *nats.Msg) error {
-	_, err := b.acks.ask(ctx, m, b.answer)
+	_, err := b.answers.ask(ctx, m, b.answer)
 	return err
 }
 
@@ -109,7 +112,17 @@ func SetTrace(h nats.Header, traceparent string) {
 
 // Expect makes a publish fail unless the last sequence of its subject is this.
 func Expect(m *nats.Msg, last uint64) {
-	m.Header.Set(headerExpect, strconv.FormatUint(last, 10))
+	m.Header.Set(HeaderExpect, strconv.FormatUint(last, 10))
+}
+
+// Follows returns the sequence that the message expected its subject to end with. The stream verified it when it stored the
+// message.
+func (m Message) Follows() (uint64, error) {
+	n, err := strconv.ParseUint(m.Header.Get(HeaderExpect), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("its header %s is not a sequence", HeaderExpect)
+	}
+	return n, nil
 }
 
 // MaxHeaders is room for what a message carries besides its body; the server counts both.

@@ -57,15 +57,15 @@ func Pause(ctx context.Context, d time.Duration) error {
 // Retry calls try, each time with a deadline for its answer, until it succeeds, fails for good, or the budget or ctx
 // is spent.
 func (b *Bus) Retry(ctx context.Context, try func(context.Context) error) error {
-	return b.again(ctx, func() error {
+	return b.Again(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, b.answer)
 		defer cancel()
 		return try(attempt)
 	})
 }
 
-// again is retry of what bounds each attempt itself.
-func (b *Bus) again(ctx context.Context, try func() error) error {
+// Again is Retry of a function that bounds each attempt itself.
+func (b *Bus) Again(ctx context.Context, try func() error) error {
 	end := time.Now().Add(b.budget)
 	var said error // by the server, unlike a deadline
 	for n := 0; ; n++ {

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
 	"fmt"
 	"iter"
 	"strconv"
@@ -12,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 )
+
+// maxNoted bounds how many revisions are told apart; then it begins anew.
+const maxNoted = 1024
 
 // revisionContext keeps a signature of a revision from being one of something else.
 const revisionContext = "longshore bucket 1\n"
@@ -29,24 +31,19 @@ func revision(in bucket, name string, last uint64, header nats.Header, body []by
 
 // signRevision signs what is to be stored after a revision, if there is a key.
 func (b *Bus) signRevision(in bucket, name string, last uint64, m *nats.Msg) {
-	if b.signer.key == nil || !in.signed {
-		return
+	if b.signer.Any() && in.signed {
+		m.Header.Set(HeaderSignature, b.signer.Sign(revision(in, name, last, m.Header, m.Data)))
 	}
-	m.Header.Set(headerSignature, base64.StdEncoding.EncodeToString(ed25519.Sign(b.signer.key, revision(in, name, last, m.Header, m.Data))))
 }
 
 // isSignedBy reports whether a revision has a valid signature of one of the keys.
 func (m Message) isSignedBy(keys ControlKeys, in bucket, name string) bool {
-	if len(m.Header.Values(headerExpect)) != 1 || len(m.Header.Values(headerSignature)) != 1 || m.Header.Get(headerExpectOf) != "" ||
+	if len(m.Header.Values(HeaderExpect)) != 1 || len(m.Header.Values(HeaderSignature)) != 1 || m.Header.Get(HeaderExpectFor) != "" ||
 		len(m.Header.Values(headerBy)) > 1 || len(m.Header.Values(headerOperation)) > 1 {
 		return false
 	}
-	last, err := follows(m)
-	if err != nil {
-		return false
-	}
-	signature, err := base64.StdEncoding.DecodeString(m.Header.Get(headerSignature))
-	return err == nil && keys.verify(revision(in, name, last, m.Header, m.Data), signature)
+	last, err := m.Follows()
+	return err == nil && keys.Verify(revision(in, name, last, m.Header, m.Data), m.Header.Get(HeaderSignature))
 }
 
 // counts reports whether a revision counts here: where there are keys only what one of them has signed does.
@@ -114,7 +111,7 @@ func (b *Bus) IgnoredRevisions() uint64 {
 // same otherwise. It is for a dispatcher that signs while everything still counts, so it signs nothing where there are control
 // keys. It returns how many entries it signed.
 func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
-	if b.signer.key == nil || b.keys.Any() {
+	if !b.signer.Any() || b.keys.Any() {
 		return 0, nil
 	}
 	own := ControlKeys{keys: []ed25519.PublicKey{b.signer.public()}}

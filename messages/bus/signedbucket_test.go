@@ -19,10 +19,10 @@ import (
 // Where there are control keys, what is unsigned changes neither keys nor agents, prompts, quotas or pauses: what a
 // dispatcher stored goes on to count, and its next change is not hindered. A signature is of one place alone.
 func TestForgedRevisions(t *testing.T) {
-	s, k := bustest.Start(t), newKey(t)
-	b, nc := bustest.Open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
+	s, k := bustest.Start(t), bustest.NewKey(t)
+	b, nc := bustest.Open(t, s, bus.Config{Signer: k, Keys: bustest.KeysOf(t, k)})
 	cat := catalog.New(b)
-	reader, _ := bustest.Open(t, s, bus.Config{Keys: keysOf(t, k)}) // a worker
+	reader, _ := bustest.Open(t, s, bus.Config{Keys: bustest.KeysOf(t, k)}) // a worker
 	readerCat := catalog.New(reader)
 	ctx := bustest.Context(t)
 	hash := strings.Repeat("0", 64)
@@ -36,7 +36,7 @@ func TestForgedRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
-	if _, err := quotas.New(b).PutQuota(ctx, of, queue.Quota{PerMinute: 5}, "ann", nil); err != nil {
+	if _, err := quotas.New(b, bustest.Logs(b)).PutQuota(ctx, of, queue.Quota{PerMinute: 5}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	js, err := jetstream.New(nc)
@@ -88,10 +88,10 @@ func TestForgedRevisions(t *testing.T) {
 			if p, err := cat.Prompt(ctx, "hello", 0); err != nil || p.Text != "Be kind." {
 				t.Errorf("prompt %+v, %v", p, err)
 			}
-			if q, _, err := quotas.New(b).Quota(ctx, of); err != nil || q.PerMinute != 5 {
+			if q, _, err := quotas.New(b, bustest.Logs(b)).Quota(ctx, of); err != nil || q.PerMinute != 5 {
 				t.Errorf("quota %+v, %v", q, err)
 			}
-			if q, _, err := quotas.New(b).Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
+			if q, _, err := quotas.New(b, bustest.Logs(b)).Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
 				t.Errorf("what nobody granted is %+v, %v, want a pause", q, err)
 			}
 			if b.IgnoredRevisions() == 0 {
@@ -115,13 +115,13 @@ func TestForgedRevisions(t *testing.T) {
 
 // A dispatcher that signs while everything counts signs what was stored before, once; one with control keys does not.
 func TestStoredRevisionsAreSigned(t *testing.T) {
-	s, k := bustest.Start(t), newKey(t)
+	s, k := bustest.Start(t), bustest.NewKey(t)
 	plain, _ := bustest.Open(t, s, bus.Config{})
 	ctx := bustest.Context(t)
 	if _, _, err := catalog.New(plain).PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
 		t.Fatal(err)
 	}
-	strict, _ := bustest.Open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
+	strict, _ := bustest.Open(t, s, bus.Config{Signer: k, Keys: bustest.KeysOf(t, k)})
 	if n, err := strict.SignStored(ctx); err != nil || n != 0 {
 		t.Errorf("with control keys %d are signed, %v", n, err)
 	}

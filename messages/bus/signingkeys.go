@@ -54,6 +54,14 @@ func (k SigningKey) Public() string {
 	return publicPrefix + base64.RawURLEncoding.EncodeToString(k.public())
 }
 
+// Any reports whether there is a key; the zero value has none.
+func (k SigningKey) Any() bool { return k.key != nil }
+
+// Sign returns the signature of a text, in base64. It must not be called for the zero value.
+func (k SigningKey) Sign(text []byte) string {
+	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.key, text))
+}
+
 func (k SigningKey) public() ed25519.PublicKey { return ed25519.PublicKey(k.key[ed25519.SeedSize:]) }
 
 // String hides the secret.
@@ -103,9 +111,14 @@ func (c ControlKeys) Has(k SigningKey) bool {
 	return false
 }
 
-func (c ControlKeys) verify(text, signature []byte) bool {
+// Verify reports whether one of the keys made the signature of a text, which Sign returned.
+func (c ControlKeys) Verify(text []byte, signature string) bool {
+	raw, err := base64.StdEncoding.DecodeString(signature)
+	if err != nil {
+		return false
+	}
 	for _, key := range c.keys {
-		if ed25519.Verify(key, text, signature) {
+		if ed25519.Verify(key, text, raw) {
 			return true
 		}
 	}

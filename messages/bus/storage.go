@@ -153,7 +153,7 @@ func (b *Bus) CheckStorage() error {
 	if err := b.broken.Load(); err != nil {
 		return *err
 	}
-	return b.acks.storage.err(b.nc)
+	return b.answers.storage.err(b.nc)
 }
 
 // KeepStorage stores a message now, and then every so often until ctx ends, for CheckStorage. It is an empty one, for many
@@ -177,13 +177,13 @@ func (b *Bus) KeepStorage(ctx context.Context, every time.Duration, large bool) 
 
 // probeStorage stores a message of so many bytes. CheckStorage says what came of it.
 func (b *Bus) probeStorage(ctx context.Context, size int) {
-	_, err := b.publish(ctx, &nats.Msg{Subject: storageProbe, Header: nats.Header{}, Data: make([]byte, size)})
+	_, err := b.StoreOnce(ctx, &nats.Msg{Subject: storageProbe, Header: nats.Header{}, Data: make([]byte, size)})
 	switch {
 	case err == nil:
 		b.broken.Store(nil)
 	case notAnswered(err) && b.nc.IsConnected():
 		why := errNoJetStream
-		if full := b.acks.storage.err(b.nc); full != nil { // it was full, and is off now
+		if full := b.answers.storage.err(b.nc); full != nil { // it was full, and is off now
 			why = full
 		}
 		b.broken.Store(&why)
@@ -192,10 +192,10 @@ func (b *Bus) probeStorage(ctx context.Context, size int) {
 
 // because gives the error of a request the name of its cause, when the server was seen to refuse.
 func (b *Bus) because(err error) error {
-	if b.acks == nil || errors.Is(err, ErrNoSpace) {
+	if b.answers == nil || errors.Is(err, ErrNoSpace) {
 		return err
 	}
-	why := b.acks.storage.err(b.nc)
+	why := b.answers.storage.err(b.nc)
 	if _, ok := Unavailable(err); why == nil || !ok {
 		return err
 	}

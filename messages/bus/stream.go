@@ -44,13 +44,14 @@ type Lookup struct {
 // Get reads a message from the stream's leader; ok is false if there is no such message.
 func (s Stream) Get(ctx context.Context, at Lookup) (m Message, ok bool, err error) {
 	err = s.bus.Retry(ctx, func(ctx context.Context) error {
-		m, ok, err = s.getOnce(ctx, at)
+		m, ok, err = s.GetOnce(ctx, at)
 		return err
 	})
 	return m, ok, err
 }
 
-func (s Stream) getOnce(ctx context.Context, at Lookup) (Message, bool, error) {
+// GetOnce is Get without retries; the caller bounds the wait with ctx.
+func (s Stream) GetOnce(ctx context.Context, at Lookup) (Message, bool, error) {
 	body, err := json.Marshal(at)
 	if err != nil {
 		return Message{}, false, fmt.Errorf("encode request: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
 // Defaults and limits of an Auditor.
@@ -72,7 +73,7 @@ func New(cfg Config) *Auditor {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Auditor{
-		cfg: cfg, compare: comparer{cfg.Bus, cfg.Pause}, jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
+		cfg: cfg, compare: comparer{cfg.Bus, runlogs.New(cfg.Bus, runlogs.Config{}), cfg.Pause}, jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
 		reported: map[messages.Ref]*Comparison{},
 	}
 	a.position.Store(cfg.Store.Position())

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -42,7 +43,8 @@ func openPort(t *testing.T) *port {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	return &port{t, nc, b, &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
+	logs := runlogs.New(b, runlogs.Config{})
+	return &port{t, nc, b, &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
 }
 
 // begin writes the log of a run that was cancelled before it began, and returns its events.
@@ -64,7 +66,7 @@ func (p *port) begin(run messages.Ref) (record.Entry, []messages.Event) {
 func (p *port) publish(run messages.Ref, events []messages.Event) {
 	p.Helper()
 	last := len(events) - 1
-	out := p.bus.Open(run)
+	out := runlogs.New(p.bus, runlogs.Config{}).Open(run)
 	if last >= 0 && events[last].Name() == messages.EventRunFinished {
 		out.Publish(p.Context(), 1, slices.Values(events[:last]))
 		if err := out.Finish(p.Context(), events[last]); err != nil {
@@ -212,7 +214,7 @@ func TestSweep(t *testing.T) {
 	}
 	h := record.Follow(active, first.Head, &record.CancelRequested{ID: "c"})
 	h.ID, h.Time, h.EventsThrough = "e2", p.controller.Now(), first.Seq // it says that the first two events are stored
-	if _, err := p.bus.Append(t.Context(), active, first.Seq, record.Entry{Head: h, Records: []record.Record{&record.CancelRequested{ID: "c"}}}); err != nil {
+	if _, err := runlogs.New(p.bus, runlogs.Config{}).Append(t.Context(), active, first.Seq, record.Entry{Head: h, Records: []record.Record{&record.CancelRequested{ID: "c"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p.publish(active, record.Events(active, first)[:1])

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -28,6 +29,7 @@ const (
 // well, which only the owner of the run can.
 type comparer struct {
 	bus   *bus.Bus
+	logs  *runlogs.Store
 	pause time.Duration // between tries
 }
 
@@ -106,14 +108,14 @@ func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Compariso
 	want := map[uint64]Hash{}
 	limit := uint64(runlog.Tail)
 	if through {
-		last, ok, err := c.bus.Last(ctx, run)
+		last, ok, err := c.logs.Last(ctx, run)
 		if err != nil || !ok {
 			return want, err
 		}
 		limit = last.Head.EventsThrough
 	}
 	var text []byte
-	for e, err := range c.bus.Read(ctx, run, 0, limit) {
+	for e, err := range c.logs.Read(ctx, run, 0, limit) {
 		if err != nil {
 			return nil, err
 		}
@@ -149,11 +151,11 @@ func (c *Comparison) same(d *Comparison) bool {
 // sweep compares what no end of a run calls for: runs that ended a while ago and have no run_finished, and what the logs
 // of the others say is stored. It hands on what is wrong.
 func (c *comparer) sweep(ctx context.Context, settled time.Duration, found func(*Comparison)) error {
-	for run, err := range c.bus.Runs(ctx) {
+	for run, err := range c.logs.Runs(ctx) {
 		if err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
-		last, ok, err := c.bus.Last(ctx, run)
+		last, ok, err := c.logs.Last(ctx, run)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -162,7 +164,7 @@ func (c *comparer) sweep(ctx context.Context, settled time.Duration, found func(
 		}
 		ended := last.Head.Phase == record.PhaseFinished
 		if ended {
-			told, err := c.bus.Ended(ctx, run)
+			told, err := c.logs.Ended(ctx, run)
 			if err != nil {
 				return fmt.Errorf("sweep: %w", err)
 			}

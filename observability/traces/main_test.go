@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability/traces"
@@ -110,7 +111,7 @@ type story struct {
 
 func (h *hall) story(run string) *story {
 	ref := messages.Ref{Tenant: "acme", Run: run}
-	return &story{h: h, run: ref, out: h.bus.Open(ref)}
+	return &story{h: h, run: ref, out: runlogs.New(h.bus, runlogs.Config{}).Open(ref)}
 }
 
 // add makes an entry, a second after the last, and waits until its events are stored.

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -101,12 +102,12 @@ type strandedRuns struct {
 
 func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 	ctx := cmd.Context()
-	b, k, done, err := openLogs(ctx, cfg.Environ())
+	b, logs, k, done, err := openLogs(ctx, cfg.Environ())
 	if err != nil {
 		return err
 	}
 	defer done()
-	list, err := f.find(ctx, b, k)
+	list, err := f.find(ctx, b, logs, k)
 	if err != nil {
 		return err
 	}
@@ -130,43 +131,44 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 }
 
 // openLogs opens what a sweep looks at.
-func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Controller, func(), error) {
+func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlogs.Store, *runlog.Controller, func(), error) {
 	var s settings.Client
 	if err := settings.Load(&s, environ); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	if s.API != "" {
-		return nil, nil, nil, settings.Errorf("LONGSHORE_URL is set: this reads logs where they are stored, so unset it and set NATS_URL")
+		return nil, nil, nil, nil, settings.Errorf("LONGSHORE_URL is set: this reads logs where they are stored, so unset it and set NATS_URL")
 	}
 	var own settings.Dispatcher
 	if err := settings.Read(&own, environ); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	keys, err := bus.ParseControlKeys(own.ControlKeys)
 	if err != nil {
-		return nil, nil, nil, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
+		return nil, nil, nil, nil, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, log)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Keys: keys})
 	if err != nil {
 		nc.Close()
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Semaphores: semaphores.New(b), Now: time.Now}
-	return b, k, nc.Close, nil
+	logs := runlogs.New(b, runlogs.Config{})
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Semaphores: semaphores.New(b), Now: time.Now}
+	return b, logs, k, nc.Close, nil
 }
 
 // find looks at every run that has a log.
-func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Controller) (*strandedRuns, error) {
+func (f *runsFlags) find(ctx context.Context, b *bus.Bus, logs *runlogs.Store, k *runlog.Controller) (*strandedRuns, error) {
 	list := &strandedRuns{Runs: []*Stranded{}}
 	var mu sync.Mutex // guards list
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
-	for run, err := range b.Runs(ctx) {
+	for run, err := range logs.Runs(ctx) {
 		if err != nil {
 			return nil, errors.Join(err, group.Wait())
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -42,6 +43,7 @@ type logs struct {
 	*testing.T
 
 	bus        *bus.Bus
+	stored     *runlogs.Store
 	controller *runlog.Controller
 }
 
@@ -52,8 +54,9 @@ func openLogs(t *testing.T, url string) *logs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &logs{t, b, &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+	stored := runlogs.New(b, runlogs.Config{})
+	return &logs{t, b, stored, &runlog.Controller{
+		Log: stored, Queue: taskqueue.New(b), Events: stored, Sessions: sessions.New(b, stored), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}}
 }
@@ -90,7 +93,7 @@ func TestStrandedRuns(t *testing.T) {
 	l.begin("person", &record.Parked{Reason: queue.ParkAnswer, Question: "?"})
 	l.begin("untimed", &record.Parked{Reason: "timer", Until: &later})
 	timed := l.begin("timed", &record.Parked{Reason: "timer", Until: &later})
-	last, _, err := l.bus.Last(t.Context(), timed)
+	last, _, err := l.stored.Last(t.Context(), timed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +108,7 @@ func TestStrandedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := l.begin("ready", &record.Parked{Reason: queue.ParkAnswer, Question: "?"})
-	last, _, err = l.bus.Last(t.Context(), ready)
+	last, _, err = l.stored.Last(t.Context(), ready)
 	if err != nil {
 		t.Fatal(err)
 	}

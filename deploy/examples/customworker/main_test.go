@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -36,9 +37,10 @@ func TestCustomWorker(t *testing.T) {
 		agents[i].Tools = []string{"shout"}
 		agents[i].SetDefaults()
 	}
+	logs := runlogs.New(b, runlogs.Config{})
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Agents: agents, Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
-		Controller: &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		Controller: &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 2)

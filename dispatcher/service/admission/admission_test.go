@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -25,14 +26,15 @@ func TestAdmission(t *testing.T) {
 	t.Parallel()
 	ctx := bustest.Context(t)
 	b, _ := bustest.OpenNew(t)
-	agents, granted, tasks := catalog.New(b), quotas.New(b), taskqueue.New(b)
+	agents, granted, tasks := catalog.New(b), quotas.New(b, runlogs.New(b, runlogs.Config{})), taskqueue.New(b)
 	if _, _, err := agents.PutAgent(ctx, messages.BuiltinAgent()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := granted.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}, queue.Quota{MaxQueued: 1}, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	found := runs.New(runs.Config{Queue: tasks, Controller: &runlog.Controller{Log: b}})
+	logs := runlogs.New(b, runlogs.Config{})
+	found := runs.New(runs.Config{Queue: tasks, Controller: &runlog.Controller{Log: logs}})
 	a := admission.New(admission.Config{
 		Queue: tasks, Quotas: granted, Catalog: agents, Workers: roster.New(b), Runs: found, Webhooks: webhooks.New(webhooks.Config{Runs: found}),
 		Now: time.Now, NewID: func() string { return "made-up" }, Log: slog.New(slog.DiscardHandler),

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	stored "github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -22,7 +23,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	t.Parallel()
 	ctx := bustest.Context(t)
 	b, _ := bustest.OpenNew(t)
-	granted := stored.New(b)
+	granted := stored.New(b, runlogs.New(b, runlogs.Config{}))
 	handlers := quotas.New(quotas.Config{Stored: granted, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Handlers()
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
 	ask := func(subject string, req any) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -20,9 +21,10 @@ func TestAQueuedRunIsCancelled(t *testing.T) {
 	ctx := bustest.Context(t)
 	b, nc := bustest.OpenNew(t)
 	tasks := taskqueue.New(b)
+	logs := runlogs.New(b, runlogs.Config{})
 	found := runs.New(runs.Config{
 		Queue: tasks, Room: nc.MaxPayload, Log: slog.New(slog.DiscardHandler),
-		Controller: &runlog.Controller{Log: b, Queue: tasks, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		Controller: &runlog.Controller{Log: logs, Queue: tasks, Events: logs, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 	})
 	run := bustest.Run()
 	if _, _, err := found.Find(ctx, run); !errors.Is(err, runlog.ErrNotFound) {

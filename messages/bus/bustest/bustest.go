@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +18,11 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // Context is the test's context with a deadline, so that a test that waits in vain says where.
@@ -69,6 +73,9 @@ func OpenNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
 	tb.Helper()
 	return Open(tb, Start(tb), bus.Config{})
 }
+
+// Logs returns the logs of a bus.
+func Logs(b *bus.Bus) *runlogs.Store { return runlogs.New(b, runlogs.Config{}) }
 
 // NewTask is a small task of a run.
 func NewTask(run messages.Ref) *messages.Task {
@@ -130,9 +137,9 @@ func Quickly() bus.Config {
 }
 
 // MustAppend appends an entry.
-func MustAppend(tb testing.TB, b *bus.Bus, run messages.Ref, last uint64, e record.Entry) uint64 {
+func MustAppend(tb testing.TB, log runlog.Log, run messages.Ref, last uint64, e record.Entry) uint64 {
 	tb.Helper()
-	seq, err := b.Append(Context(tb), run, last, e)
+	seq, err := log.Append(Context(tb), run, last, e)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -187,7 +194,7 @@ func LogOf(t *testing.T, b *bus.Bus, run messages.Ref, rs ...record.Record) {
 	begin := &record.Started{Task: messages.Task{ID: run.Run, Tenant: run.Tenant, Session: "s"}}
 	h := record.Follow(run, record.Head{}, append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
 	h.ID, h.Time = messages.NewID(time.Now()), time.Now().UTC()
-	if _, err := b.Append(Context(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
+	if _, err := Logs(b).Append(Context(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -255,4 +262,81 @@ func Hand(t *testing.T, nc *nats.Conn, subject, body string, header nats.Header)
 		t.Fatalf("%s: %s", subject, answer.Data)
 	}
 	return ack.PubAck
+}
+
+// StoredNumbers are those of the stored events of some runs.
+func StoredNumbers(tb testing.TB, b *bus.Bus, filter string) []uint64 {
+	tb.Helper()
+	var got []uint64
+	for e, err := range events.New(b).Events(Context(tb), filter, time.Time{}) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		got = append(got, e.Number())
+	}
+	return got
+}
+
+// AwaitConnected waits until a request is answered.
+func AwaitConnected(tb testing.TB, b *bus.Bus) {
+	tb.Helper()
+	for {
+		_, err := taskqueue.New(b).Holds(Context(tb), 1)
+		if err == nil {
+			return
+		}
+		if Context(tb).Err() != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// NewKey makes a signing key.
+func NewKey(tb testing.TB) bus.SigningKey {
+	tb.Helper()
+	k, err := bus.NewSigningKey()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return k
+}
+
+// KeysOf are the public keys of signing keys.
+func KeysOf(tb testing.TB, of ...bus.SigningKey) bus.ControlKeys {
+	tb.Helper()
+	list := make([]string, len(of))
+	for i, k := range of {
+		list[i] = k.Public()
+	}
+	keys, err := bus.ParseControlKeys(strings.Join(list, ", "))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return keys
+}
+
+// Watched is what a watch yields until it ends.
+func Watched(tb testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration) []messages.Event {
+	tb.Helper()
+	var got []messages.Event
+	for e, err := range events.New(b).WatchPatiently(Context(tb), run, patience) {
+		if err != nil {
+			tb.Fatalf("after %d events: %v", len(got), err)
+		}
+		got = append(got, e)
+	}
+	return got
+}
+
+// IDs are those of the entries of a log.
+func IDs(tb testing.TB, b *bus.Bus, run messages.Ref) []string {
+	tb.Helper()
+	var got []string
+	for e, err := range Logs(b).Read(Context(tb), run, 0, runlog.Tail) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		got = append(got, e.Head.ID)
+	}
+	return got
 }

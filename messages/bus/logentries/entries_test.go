@@ -215,7 +215,7 @@ func TestPurgeRemovesLogEntries(t *testing.T) {
 	other := messages.Ref{Tenant: "acme", Run: "other"}
 	storeLogs(t, nc, bustest.Run(), logEntry(t, bustest.Run(), "a"))
 	storeLogs(t, nc, other, logEntry(t, other, "b"))
-	if err := retention.New(b).Purge(bustest.Context(t), bustest.Run()); err != nil {
+	if err := retention.New(b, bustest.Logs(b)).Purge(bustest.Context(t), bustest.Run()); err != nil {
 		t.Fatal(err)
 	}
 	if got := said(t, b, bustest.Run(), logentries.Query{}); got != nil {

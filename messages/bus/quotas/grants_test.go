@@ -56,7 +56,7 @@ func TestGrantsCostOneLook(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bus.Config{})
 	other, nc2 := bustest.Open(t, s, bus.Config{})
-	own, others := quotas.New(b), quotas.New(other)
+	own, others := quotas.New(b, bustest.Logs(b)), quotas.New(other, bustest.Logs(other))
 	count := quotaReads(t, bustest.Connect(t, s), nc, nc2)
 	const tenants = 20
 	granted := func(want int) {
@@ -94,7 +94,7 @@ func openTwo(t *testing.T, s *embedded.Servers) (one, two *quotas.Quotas) {
 	t.Helper()
 	first, _ := bustest.Open(t, s, bus.Config{})
 	second, _ := bustest.Open(t, s, bus.Config{})
-	return quotas.New(first), quotas.New(second)
+	return quotas.New(first, bustest.Logs(first)), quotas.New(second, bustest.Logs(second))
 }
 
 // The view of all quotas and the answer about one are of the same cache: neither is older than the other.
@@ -138,7 +138,7 @@ func TestCapsAndGrantsAgree(t *testing.T) {
 func TestGrantsAfterManyChanges(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bus.Config{})
-	own := quotas.New(b)
+	own := quotas.New(b, bustest.Logs(b))
 	ctx := bustest.Context(t)
 	js := bustest.NewJetStream(t, nc)
 	caps := own.NewCaps(0)
@@ -264,7 +264,7 @@ func TestGrantsUnderConcurrency(t *testing.T) {
 // What a process has changed counts there at once, although a look for changes, which began before, ends after it.
 func TestOwnGrantsCountAtOnce(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	own := quotas.New(b)
+	own := quotas.New(b, bustest.Logs(b))
 	ctx := bustest.Context(t)
 	js := bustest.NewJetStream(t, nc)
 	ann, other := tenantRef("ann"), tenantRef("other")

@@ -44,7 +44,7 @@ func (qs *Quotas) ceiling(ctx context.Context, tenant string, now time.Time) (li
 	if err != nil || q.CostPerDay == 0 && q.CostPerMonth == 0 {
 		return "", "", until, err
 	}
-	today, month, err := qs.bus.Spent(ctx, tenant, now)
+	today, month, err := qs.spending.Spent(ctx, tenant, now)
 	if err != nil {
 		return "", "", until, err
 	}

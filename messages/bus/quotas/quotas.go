@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
@@ -15,12 +16,19 @@ import (
 // Quotas has what operators grant tenants, agents and providers. It remembers them for a moment, so a process shares one. Safe
 // for concurrent use.
 type Quotas struct {
-	bus    *bus.Bus
-	grants grants
+	bus      *bus.Bus
+	spending Spending
+	grants   grants
 }
 
-// New returns the quotas that a bus holds.
-func New(b *bus.Bus) *Quotas { return &Quotas{bus: b} }
+// Spending knows what tenants spent. Safe for concurrent use.
+type Spending interface {
+	// Spent returns what the model calls of a tenant cost in the day and month of now, in US dollars.
+	Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error)
+}
+
+// New returns the quotas that a bus holds. Ceilings on cost compare with spending.
+func New(b *bus.Bus, spending Spending) *Quotas { return &Quotas{bus: b, spending: spending} }
 
 // Quota is what an operator granted, with its revision; no limit and 0 if there is no quota. What is stored and
 // cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.

@@ -14,7 +14,7 @@ import (
 
 func TestQuotas(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	granted := quotas.New(b)
+	granted := quotas.New(b, bustest.Logs(b))
 	ctx := t.Context()
 	ann := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "ann"}
 	q, revision, err := granted.Quota(ctx, ann)
@@ -55,7 +55,7 @@ func TestQuotas(t *testing.T) {
 func TestJunkLiftsNoQuota(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bus.Config{})
-	granted := quotas.New(b)
+	granted := quotas.New(b, bustest.Logs(b))
 	ctx := bustest.Context(t)
 	ann, ben := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "ann"}, queue.QuotaRef{Kind: queue.QuotaAgent, Name: "ben"}
 	want := queue.Quota{MaxRunning: 3}
@@ -89,7 +89,7 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begins := quotas.New(fresh)
+	begins := quotas.New(fresh, bustest.Logs(fresh))
 	if q, err := begins.Granted(ctx, ann); err != nil || q.Paused == nil {
 		t.Errorf("granted at the start: %+v, %v", q, err)
 	}

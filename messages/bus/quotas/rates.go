@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -37,7 +39,20 @@ func minuteOf(t time.Time) int64 { return t.Unix() / secondsAMinute }
 func (qs *Quotas) CountSubmit(ctx context.Context, tenant string, now time.Time) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rateWait)
 	defer cancel()
-	return qs.bus.Increment(ctx, rateSubject(tenant, kindSubmits, minuteOf(now)))
+	return qs.increment(ctx, rateSubject(tenant, kindSubmits, minuteOf(now)))
+}
+
+// increment adds one to a counter, and returns its value. It is tried once: after an error it may have been added.
+func (qs *Quotas) increment(ctx context.Context, subject string) (int, error) {
+	answer, err := qs.bus.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: nats.Header{bus.HeaderIncrement: {"+1"}}})
+	if err != nil {
+		return 0, err
+	}
+	if err := bus.PublishOutcome(answer); err != nil {
+		return 0, err
+	}
+	n, err := bus.Counted(answer.Data)
+	return int(n), err
 }
 
 // Submits is how many were counted in the minute of now.
@@ -50,9 +65,9 @@ func (qs *Quotas) Submits(ctx context.Context, tenant string, now time.Time) (in
 	return int(n), err
 }
 
-// Spent is what the model calls of a tenant have cost in the day and month of now, as Bus.Spent says.
+// Spent is what the model calls of a tenant have cost in the day and month of now, as Spending says.
 func (qs *Quotas) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
-	return qs.bus.Spent(ctx, tenant, now)
+	return qs.spending.Spent(ctx, tenant, now)
 }
 
 // Turn says when a task of a tenant that may begin perMinute tasks in a minute may begin; the zero time: now. The task was
@@ -70,7 +85,7 @@ func (qs *Quotas) Turn(ctx context.Context, tenant string, perMinute int, publis
 	for range maxTurnTries {
 		var n int
 		err := qs.bus.Retry(ctx, func(ctx context.Context) (err error) {
-			n, err = qs.bus.Increment(ctx, rateSubject(tenant, kindStarts, minute))
+			n, err = qs.increment(ctx, rateSubject(tenant, kindStarts, minute))
 			return err
 		})
 		switch {

@@ -16,7 +16,7 @@ func TestTurns(t *testing.T) {
 	now := minute.Add(30 * time.Second)
 	turn := func(published time.Time) (minutes int, sure bool) {
 		t.Helper()
-		at, sure, err := quotas.New(b).Turn(t.Context(), "acme", 2, published, now)
+		at, sure, err := quotas.New(b, bustest.Logs(b)).Turn(t.Context(), "acme", 2, published, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestTurnsOfAFlood(t *testing.T) {
 	for _, asked := range []*bus.Bus{b, other} {
 		wg.Go(func() {
 			for range 150 {
-				at, sure, err := quotas.New(asked).Turn(t.Context(), "acme", 3, now, now)
+				at, sure, err := quotas.New(asked, bustest.Logs(asked)).Turn(t.Context(), "acme", 3, now, now)
 				if err != nil {
 					t.Error(err)
 					return
@@ -95,17 +95,17 @@ func TestSubmitsAreCountedByMinute(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	now := time.Now().UTC()
 	for want := 1; want <= 3; want++ {
-		if n, err := quotas.New(b).CountSubmit(t.Context(), "acme", now); n != want || err != nil {
+		if n, err := quotas.New(b, bustest.Logs(b)).CountSubmit(t.Context(), "acme", now); n != want || err != nil {
 			t.Errorf("got %d, %v, want %d", n, err, want)
 		}
 	}
-	if n, err := quotas.New(b).CountSubmit(t.Context(), "acme", now.Add(time.Minute)); n != 1 || err != nil {
+	if n, err := quotas.New(b, bustest.Logs(b)).CountSubmit(t.Context(), "acme", now.Add(time.Minute)); n != 1 || err != nil {
 		t.Errorf("the next minute begins with %d, %v", n, err)
 	}
-	if n, err := quotas.New(b).Submits(t.Context(), "acme", now); n != 3 || err != nil {
+	if n, err := quotas.New(b, bustest.Logs(b)).Submits(t.Context(), "acme", now); n != 3 || err != nil {
 		t.Errorf("got %d, %v", n, err)
 	}
-	if n, err := quotas.New(b).Submits(t.Context(), "nobody", now); n != 0 || err != nil {
+	if n, err := quotas.New(b, bustest.Logs(b)).Submits(t.Context(), "nobody", now); n != 0 || err != nil {
 		t.Errorf("of nobody: got %d, %v", n, err)
 	}
 }

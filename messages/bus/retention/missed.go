@@ -89,7 +89,7 @@ func (rt *Retention) endedBefore(ctx context.Context, run messages.Ref, before t
 	if err != nil || !ok || !m.Time.Before(before) {
 		return false, err
 	}
-	last, ok, err := rt.bus.Last(ctx, run) // it knows which entries do not count
+	last, ok, err := rt.log.Last(ctx, run) // it knows which entries do not count
 	if err != nil && !bus.Transient(err) {
 		return false, nil // a log that cannot be read is not known to have ended; doctor tells of it
 	}

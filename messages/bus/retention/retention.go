@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 const (
@@ -30,12 +31,13 @@ const (
 // Retention purges runs whose time is over. It counts what it purges, so a process shares one. Safe for concurrent use.
 type Retention struct {
 	bus         *bus.Bus
+	log         runlog.Log
 	keep        atomic.Int64  // how long it keeps runs; 0: it does not run
 	due, missed atomic.Uint64 // runs that it has purged
 }
 
-// New returns the retention of the runs that a bus holds.
-func New(b *bus.Bus) *Retention { return &Retention{bus: b} }
+// New returns the retention of the runs that a bus holds. The logs say which have ended.
+func New(b *bus.Bus, log runlog.Log) *Retention { return &Retention{bus: b, log: log} }
 
 // Purged is how many runs this process has removed after their retention, and how many of them the second look found.
 func (rt *Retention) Purged() (all, missed uint64) {

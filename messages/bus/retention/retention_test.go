@@ -33,7 +33,7 @@ func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) erro
 		head.ID, head.Time = strconv.Itoa(i), time.Now()
 		e := record.Entry{Head: head, Records: []record.Record{r}}
 		var err error
-		if last, err = b.Append(ctx, run, last, e); err != nil {
+		if last, err = bustest.Logs(b).Append(ctx, run, last, e); err != nil {
 			return err
 		}
 		head = e.At(last).Head
@@ -42,12 +42,12 @@ func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) erro
 		return nil
 	}
 	events := record.Events(run, record.Entry{Head: head, Records: []record.Record{&record.Finished{Result: result}}})
-	return b.Open(run).Finish(ctx, events[len(events)-1])
+	return bustest.Logs(b).Open(run).Finish(ctx, events[len(events)-1])
 }
 
 func countRuns(t *testing.T, b *bus.Bus) (n int) {
 	t.Helper()
-	for range bustest.Values(t, b.Runs(bustest.Context(t))) {
+	for range bustest.Values(t, bustest.Logs(b).Runs(bustest.Context(t))) {
 		n++
 	}
 	return n
@@ -56,26 +56,26 @@ func countRuns(t *testing.T, b *bus.Bus) (n int) {
 // A run is purged once its end is old enough, and no run that has not ended is.
 func TestRetain(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	kept := retention.New(b)
+	kept := retention.New(b, bustest.Logs(b))
 	ended, goes := messages.Ref{Tenant: "acme", Run: "ended"}, messages.Ref{Tenant: "acme", Run: "goes-on"}
 	for _, run := range []messages.Ref{ended, goes} {
 		h := record.Follow(run, record.Head{}, &record.Claimed{Claim: "c"})
 		h.ID, h.Time = "01", time.Now()
-		if _, err := b.Append(bustest.Context(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
+		if _, err := bustest.Logs(b).Append(bustest.Context(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	finished := record.Events(ended, record.Entry{
 		Head: record.Head{FirstEvent: 1, Events: 2, Time: time.Now()}, Records: []record.Record{&record.Finished{}},
 	})[1]
-	if err := b.Open(ended).Finish(bustest.Context(t), finished); err != nil {
+	if err := bustest.Logs(b).Open(ended).Finish(bustest.Context(t), finished); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- kept.Retain(ctx, time.Millisecond) }()
 	for { // every look asks the stream's leader
-		_, ok, err := b.Last(bustest.Context(t), ended)
+		_, ok, err := bustest.Logs(b).Last(bustest.Context(t), ended)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +87,10 @@ func TestRetain(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, ok, err := b.Last(bustest.Context(t), goes); !ok || err != nil {
+	if _, ok, err := bustest.Logs(b).Last(bustest.Context(t), goes); !ok || err != nil {
 		t.Errorf("the run that goes on: %v, %v", ok, err)
 	}
-	if ok, err := b.Ended(bustest.Context(t), ended); !ok || err != nil {
+	if ok, err := bustest.Logs(b).Ended(bustest.Context(t), ended); !ok || err != nil {
 		t.Errorf("its end is kept among the events: %v, %v", ok, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestRetainKeepsPace(t *testing.T) {
 	}
 	t.Cleanup(nc.Close)
 	far, _ := bustest.OpenOver(t, nc, bus.Config{})
-	kept := retention.New(far)
+	kept := retention.New(far, bustest.Logs(far))
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- kept.Retain(ctx, time.Millisecond) }()
@@ -185,7 +185,7 @@ func (c *gatherer) Write(p []byte) (int, error) {
 // What is queued, scheduled or stored beside the log of a run goes with it.
 func TestPurgeTakesAll(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	kept := retention.New(b)
+	kept := retention.New(b, bustest.Logs(b))
 	run, other := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r10"}
 	for _, r := range []messages.Ref{run, other} {
 		if _, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(r), false); err != nil {
@@ -240,7 +240,7 @@ func Message(t *testing.T, nc *nats.Conn, stream, filter string) int {
 // has not ended, stays.
 func TestPurgeMissed(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	kept := retention.New(b)
+	kept := retention.New(b, bustest.Logs(b))
 	if d, err := kept.Overdue(bustest.Context(t)); d != 0 || err != nil {
 		t.Errorf("overdue without retention: %v, %v", d, err)
 	}
@@ -248,7 +248,7 @@ func TestPurgeMissed(t *testing.T) {
 	if err := endRun(bustest.Context(t), b, missed, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Append(bustest.Context(t), open, 0, bustest.Step("01", 1)); err != nil {
+	if _, err := bustest.Logs(b).Append(bustest.Context(t), open, 0, bustest.Step("01", 1)); err != nil {
 		t.Fatal(err)
 	}
 	const soon = -time.Hour // as if an hour had passed
@@ -271,10 +271,10 @@ func TestPurgeMissed(t *testing.T) {
 	if n, err := kept.PurgeMissed(bustest.Context(t), soon); n != 1 || err != nil {
 		t.Errorf("purged %d, %v; want the one that was missed", n, err)
 	}
-	if _, ok, err := b.Last(bustest.Context(t), missed); ok || err != nil {
+	if _, ok, err := bustest.Logs(b).Last(bustest.Context(t), missed); ok || err != nil {
 		t.Errorf("the log that was missed: %v, %v", ok, err)
 	}
-	if _, ok, err := b.Last(bustest.Context(t), open); !ok || err != nil {
+	if _, ok, err := bustest.Logs(b).Last(bustest.Context(t), open); !ok || err != nil {
 		t.Errorf("the log that has not ended: %v, %v", ok, err)
 	}
 
@@ -303,7 +303,7 @@ func TestPurgeMissed(t *testing.T) {
 // Overdue tells since when the first end is due that nothing has purged.
 func TestOverdue(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	kept := retention.New(b)
+	kept := retention.New(b, bustest.Logs(b))
 	if err := endRun(bustest.Context(t), b, messages.Ref{Tenant: "acme", Run: "r1"}, false); err != nil {
 		t.Fatal(err)
 	}

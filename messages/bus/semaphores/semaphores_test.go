@@ -23,7 +23,8 @@ import (
 
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := bustest.Logs(b)
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	line := queue.KeySemaphore("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -32,7 +33,7 @@ func TestLineJoinedByMany(t *testing.T) {
 		all.Go(func() {
 			run := messages.Ref{Tenant: "t", Run: fmt.Sprint("r", i)}
 			bustest.LogOf(t, b, run)
-			last, _, err := b.Last(bustest.Context(t), run)
+			last, _, err := bustest.Logs(b).Last(bustest.Context(t), run)
 			if err != nil {
 				t.Error(err)
 			}
@@ -57,7 +58,7 @@ func TestLineJoinedByMany(t *testing.T) {
 	// A worker that was cut off gets none.
 	ended := messages.Ref{Tenant: "t", Run: "old"}
 	bustest.LogOf(t, b, ended, &record.Finished{})
-	last, _, _ := b.Last(bustest.Context(t), ended)
+	last, _, _ := bustest.Logs(b).Last(bustest.Context(t), ended)
 	if _, err := k.Acquire(bustest.Context(t), ended, last.Head.ClaimSeq, []string{queue.KeySemaphore("t", "other")}, 1); err == nil {
 		t.Error("a run that has ended was given a place")
 	}
@@ -117,10 +118,10 @@ func TestLineRefuses(t *testing.T) {
 
 func TestCaps(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, caps := bustest.Context(t), quotas.New(b).NewCaps(time.Hour)
+	ctx, caps := bustest.Context(t), quotas.New(b, bustest.Logs(b)).NewCaps(time.Hour)
 	grant := func(q queue.Quota) (wider []string) {
 		t.Helper()
-		if _, err := quotas.New(b).PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
+		if _, err := quotas.New(b, bustest.Logs(b)).PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		wider, err := caps.Load(ctx)
@@ -156,11 +157,11 @@ func TestCaps(t *testing.T) {
 // A look that takes long does not keep the caps from being followed, and one that failed is done again.
 func TestCapsAreFollowedDuringALook(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, caps := bustest.Context(t), quotas.New(b).NewCaps(5*time.Millisecond)
+	ctx, caps := bustest.Context(t), quotas.New(b, bustest.Logs(b)).NewCaps(5*time.Millisecond)
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}
 	grant := func(q queue.Quota) {
 		t.Helper()
-		if _, err := quotas.New(b).PutQuota(ctx, of, q, "ann", nil); err != nil {
+		if _, err := quotas.New(b, bustest.Logs(b)).PutQuota(ctx, of, q, "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -142,7 +142,7 @@ func (se *Store) findSessions(ctx context.Context, filter, name string) (map[[2]
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		t := strings.Split(subject, ".")
-		last, ok, err := se.bus.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
+		last, ok, err := se.log.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
 		if err != nil && !errors.Is(err, record.ErrNewerVersion) {
 			return nil, err
 		}

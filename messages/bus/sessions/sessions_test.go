@@ -21,7 +21,8 @@ import (
 
 func TestSessionJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	logs := bustest.Logs(b)
+	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, bustest.Logs(b)), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	var all sync.WaitGroup
 	turns := make(chan string, 20)
 	for i := range 20 {
@@ -38,11 +39,11 @@ func TestSessionJoinedByMany(t *testing.T) {
 	}
 	all.Wait()
 	close(turns)
-	s, _, err := sessions.New(b).Session(bustest.Context(t), "t", "s")
+	s, _, err := sessions.New(b, bustest.Logs(b)).Session(bustest.Context(t), "t", "s")
 	if err != nil || len(s.Runs) != 20 || len(turns) != 1 || s.Runs[0] != <-turns {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, _, err = sessions.New(b).Session(bustest.Context(t), "other", "s"); err != nil || !s.Empty() {
+	if s, _, err = sessions.New(b, bustest.Logs(b)).Session(bustest.Context(t), "other", "s"); err != nil || !s.Empty() {
 		t.Errorf("another tenant's: %+v, %v", s, err)
 	}
 }
@@ -52,15 +53,15 @@ func TestSessionRefuses(t *testing.T) {
 	for name, key := range map[string][2]string{"tenant": {"a.b", "s"}, "name": {"t", ">"}, "nothing": {"t", ""}} {
 		t.Run(name, func(t *testing.T) {
 			var field *messages.FieldError
-			if _, _, err := sessions.New(b).Session(bustest.Context(t), key[0], key[1]); !errors.As(err, &field) {
+			if _, _, err := sessions.New(b, bustest.Logs(b)).Session(bustest.Context(t), key[0], key[1]); !errors.As(err, &field) {
 				t.Errorf("read: %v", err)
 			}
-			if err := sessions.New(b).PutSession(bustest.Context(t), key[0], key[1], 0, messages.Session{}); !errors.As(err, &field) {
+			if err := sessions.New(b, bustest.Logs(b)).PutSession(bustest.Context(t), key[0], key[1], 0, messages.Session{}); !errors.As(err, &field) {
 				t.Errorf("write: %v", err)
 			}
 		})
 	}
-	if err := sessions.New(b).PutSession(bustest.Context(t), "t", "s", 7, messages.Session{}); !errors.Is(err, runlog.ErrConflict) {
+	if err := sessions.New(b, bustest.Logs(b)).PutSession(bustest.Context(t), "t", "s", 7, messages.Session{}); !errors.Is(err, runlog.ErrConflict) {
 		t.Errorf("another revision: %v", err)
 	}
 }
@@ -81,7 +82,7 @@ func TestSessionRebuilt(t *testing.T) {
 	bustest.LogOf(t, b, run("ended2"), &record.Recalled{}, ended)
 	bustest.LogOf(t, b, messages.Ref{Tenant: "other", Run: "o"}, &record.Recalled{})
 	for range 2 { // it is stored the first time
-		s, revision, err := sessions.New(b).Session(bustest.Context(t), "t", "s")
+		s, revision, err := sessions.New(b, bustest.Logs(b)).Session(bustest.Context(t), "t", "s")
 		if err != nil || revision == 0 {
 			t.Fatalf("revision %d, %v", revision, err)
 		}
@@ -92,11 +93,11 @@ func TestSessionRebuilt(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	list, more, err := sessions.New(b).List(bustest.Context(t), "t")
+	list, more, err := sessions.New(b, bustest.Logs(b)).List(bustest.Context(t), "t")
 	if err != nil || more || len(list) != 1 || list[0].Queue != 2 || list[0].Turn != "turn" || list[0].Waiting != nil {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if s, _, err := sessions.New(b).Session(bustest.Context(t), "other", "s"); err != nil || !slices.Equal(s.Runs, []string{"o"}) {
+	if s, _, err := sessions.New(b, bustest.Logs(b)).Session(bustest.Context(t), "other", "s"); err != nil || !slices.Equal(s.Runs, []string{"o"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -1,26 +1,27 @@
-package bus
+package runlogs
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
 // The records of an entry are written where those of earlier entries were: a long entry allocates no more than a short one.
 func TestRecordsAllocateNothing(t *testing.T) {
-	b := &Bus{inline: messages.MaxPayload}
+	st := New(&bus.Bus{}, Config{})
 	run := messages.Ref{Tenant: "acme", Run: "run-1"}
 	allocs := func(steps int) float64 {
 		e := record.Entry{Records: slices.Repeat([]record.Record{&record.StepEnded{Step: 1, Status: messages.StepCompleted}}, steps)}
 		e.Head.ID = "01"
 		return testing.AllocsPerRun(100, func() {
-			buf := b.body()
-			if _, err := b.encodeEntry(t.Context(), run, 0, &e, buf); err != nil {
+			buf := st.body()
+			if _, err := st.encodeEntry(t.Context(), run, 0, &e, buf); err != nil {
 				t.Error(err)
 			}
-			b.release(buf)
+			st.release(buf)
 		})
 	}
 	short, long := allocs(1), allocs(500)

@@ -1,23 +1,17 @@
-package bus
+package runlogs
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
 )
-
-// headerSignature holds the signature of an entry that says what people decided.
-const headerSignature = "Longshore-Signature"
-
-// headerExpectOf would let an entry stand elsewhere than where it says. We never set it.
-const headerExpectOf = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // signingContext keeps a signature of ours from being one of something else.
 const signingContext = "longshore control 1\n"
@@ -33,47 +27,42 @@ func signed(run messages.Ref, last uint64, m *nats.Msg) []byte {
 }
 
 // sign signs an entry that says what people decided, if there is a key.
-func (b *Bus) sign(run messages.Ref, last uint64, head *record.Head, m *nats.Msg) {
-	if b.signer.key == nil || !head.Decides() {
-		return
+func (st *Store) sign(run messages.Ref, last uint64, head *record.Head, m *nats.Msg) {
+	if signer := st.bus.Signer(); signer.Any() && head.Decides() {
+		m.Header.Set(bus.HeaderSignature, signer.Sign(signed(run, last, m)))
 	}
-	m.Header.Set(headerSignature, base64.StdEncoding.EncodeToString(ed25519.Sign(b.signer.key, signed(run, last, m))))
 }
 
 // unsigned reports whether a message of a log says what people decided without a signature that counts here, and returns
 // its head then.
-func (b *Bus) unsigned(run messages.Ref, m Message) (record.Head, bool) {
-	if !b.keys.Any() {
+func (st *Store) unsigned(run messages.Ref, m bus.Message) (record.Head, bool) {
+	if !st.bus.Keys().Any() {
 		return record.Head{}, false
 	}
 	head, err := record.DecodeHead(m.Header.Get(headerHead))
 	if err != nil || !head.Decides() { // an error shows when the entry is read
 		return record.Head{}, false
 	}
-	return head, !b.isSigned(run, m)
+	return head, !st.isSigned(run, m)
 }
 
-func (b *Bus) isSigned(run messages.Ref, m Message) bool {
-	for _, once := range []string{headerExpect, headerHead, headerSignature} {
+func (st *Store) isSigned(run messages.Ref, m bus.Message) bool {
+	for _, once := range []string{bus.HeaderExpect, headerHead, bus.HeaderSignature} {
 		if len(m.Header.Values(once)) != 1 {
 			return false
 		}
 	}
-	last, err := follows(m)
-	if err != nil || m.Header.Get(headerExpectOf) != "" || len(m.Header.Values(headerBlob)) > 1 {
+	last, err := m.Follows()
+	if err != nil || m.Header.Get(bus.HeaderExpectFor) != "" || len(m.Header.Values(headerBlob)) > 1 {
 		return false
 	}
-	signature, err := base64.StdEncoding.DecodeString(m.Header.Get(headerSignature))
-	if err != nil {
-		return false
-	}
-	return b.keys.verify(signed(run, last, &nats.Msg{Header: m.Header, Data: m.Data}), signature)
+	return st.bus.Keys().Verify(signed(run, last, &nats.Msg{Header: m.Header, Data: m.Data}), m.Header.Get(bus.HeaderSignature))
 }
 
 // disregard reads an entry that does not count. Prev is the head before it; nil: it is looked for.
-func (b *Bus) disregard(ctx context.Context, run messages.Ref, m Message, head record.Head, prev *record.Head, decode decoder) (record.Entry, error) {
-	b.ignored.note(b, run, m.Seq, &head)
-	if after, err := follows(m); err == nil && after == 0 && head.Has(record.KindStarted) {
+func (st *Store) disregard(ctx context.Context, run messages.Ref, m bus.Message, head record.Head, prev *record.Head, decode decoder) (record.Entry, error) {
+	st.ignored.note(st.bus.Log(), run, m.Seq, &head)
+	if after, err := m.Follows(); err == nil && after == 0 && head.Has(record.KindStarted) {
 		e, err := decode(ctx, run, m)
 		if err != nil {
 			return e, err
@@ -81,7 +70,7 @@ func (b *Bus) disregard(ctx context.Context, run messages.Ref, m Message, head r
 		return e.Undecided(), nil
 	}
 	if prev == nil {
-		before, err := b.headBefore(ctx, run, m.Seq)
+		before, err := st.headBefore(ctx, run, m.Seq)
 		if err != nil {
 			return record.Entry{Seq: m.Seq}, err
 		}
@@ -92,8 +81,8 @@ func (b *Bus) disregard(ctx context.Context, run messages.Ref, m Message, head r
 
 // headBefore is the head that holds before a sequence of a log. It reads the log from its begin, for heads of entries
 // that do not count cannot be believed; without a forger there are none.
-func (b *Bus) headBefore(ctx context.Context, run messages.Ref, seq uint64) (head record.Head, err error) {
-	for e, err := range b.Heads(ctx, run, 0, seq-1) {
+func (st *Store) headBefore(ctx context.Context, run messages.Ref, seq uint64) (head record.Head, err error) {
+	for e, err := range st.Heads(ctx, run, 0, seq-1) {
 		if err != nil {
 			return head, fmt.Errorf("read %s before %d: %w", run, seq, err)
 		}
@@ -115,7 +104,7 @@ type ignoredEntries struct {
 	total uint64
 }
 
-func (i *ignoredEntries) note(b *Bus, run messages.Ref, seq uint64, head *record.Head) {
+func (i *ignoredEntries) note(log *slog.Logger, run messages.Ref, seq uint64, head *record.Head) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, known := i.seen[seq]; known {
@@ -126,13 +115,13 @@ func (i *ignoredEntries) note(b *Bus, run messages.Ref, seq uint64, head *record
 	}
 	i.seen[seq] = struct{}{}
 	i.total++
-	b.log.Warn("a decision without a valid signature is ignored: it is forged, or a dispatcher does not sign with a key of LONGSHORE_CONTROL_KEYS",
+	log.Warn("a decision without a valid signature is ignored: it is forged, or a dispatcher does not sign with a key of LONGSHORE_CONTROL_KEYS",
 		"task_id", run.Run, "tenant", run.Tenant, "sequence", seq, "kinds", head.Kinds)
 }
 
 // Ignored is how many entries with decisions did not count, for they had no valid signature.
-func (b *Bus) Ignored() uint64 {
-	b.ignored.mu.Lock()
-	defer b.ignored.mu.Unlock()
-	return b.ignored.total
+func (st *Store) Ignored() uint64 {
+	st.ignored.mu.Lock()
+	defer st.ignored.mu.Unlock()
+	return st.ignored.total
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
@@ -103,27 +102,5 @@ func TestAskInVain(t *testing.T) {
 	}
 	if _, err := b.Ask(bustest.Context(t), late(), time.Minute); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("connection gone: %v", err)
-	}
-}
-
-// Unacknowledged events are swept out while others send, and send again.
-func TestUnacknowledgedAreSwept(t *testing.T) {
-	t.Parallel()
-	b, nc := bustest.OpenNew(t)
-	if _, err := nc.Subscribe("nowhere", func(*nats.Msg) {}); err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { b.SendAgain("nowhere", 2*bus.SweepEvery) })
-	}
-	wg.Wait()
-	if n := b.Flying(); n != 4 {
-		t.Errorf("%d are on their way, want 4", n)
-	}
-	b.Abandon()
-	b.SendAgain("nowhere", bus.SweepEvery)
-	if n := b.Flying(); n != 1 {
-		t.Errorf("%d are on their way after a sweep, want 1", n)
 	}
 }

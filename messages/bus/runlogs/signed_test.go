@@ -1,7 +1,6 @@
-package bus_test
+package runlogs_test
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -20,61 +20,11 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
 )
 
-func newKey(tb testing.TB) bus.SigningKey {
-	tb.Helper()
-	k, err := bus.NewSigningKey()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return k
-}
-
-func keysOf(tb testing.TB, of ...bus.SigningKey) bus.ControlKeys {
-	tb.Helper()
-	list := make([]string, len(of))
-	for i, k := range of {
-		list[i] = k.Public()
-	}
-	keys, err := bus.ParseControlKeys(strings.Join(list, ", "))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return keys
-}
-
 func TestSignedBusIsALog(t *testing.T) {
-	k := newKey(t)
-	b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Signer: k, Keys: keysOf(t, newKey(t), k), Sealer: newSealer(t)})
-	runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
-}
-
-func TestKeysAreRead(t *testing.T) {
-	k := newKey(t)
-	again, err := bus.ParseSigningKey(k.Seed() + "\n")
-	if err != nil || again.Public() != k.Public() {
-		t.Fatalf("%v, %v", again, err)
-	}
-	for _, shown := range []string{fmt.Sprint(k), fmt.Sprintf("%+v %#v %s", k, k, k)} {
-		if strings.Contains(shown, k.Seed()[len("lscs_"):]) {
-			t.Errorf("it shows itself: %s", shown)
-		}
-	}
-	if keys, err := bus.ParseControlKeys(" "); err != nil || keys.Any() {
-		t.Errorf("none: %v, %v", keys, err)
-	}
-	for name, list := range map[string]string{
-		"a secret": k.Seed(), "too short": k.Public()[:20], "no prefix": k.Public()[5:], "empty among others": k.Public() + ",",
-		"bad bits": k.Public()[:47] + "_", "too many": strings.Repeat(k.Public()+",", 16) + k.Public(),
-	} {
-		if _, err := bus.ParseControlKeys(list); err == nil || strings.Contains(err.Error(), k.Seed()) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, text := range map[string]string{"public": k.Public(), "empty": "", "cut": k.Seed()[:30]} {
-		if _, err := bus.ParseSigningKey(text); err == nil || text != "" && strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	k := bustest.NewKey(t)
+	b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Signer: k, Keys: bustest.KeysOf(t, bustest.NewKey(t), k)})
+	logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t)})
+	runlogtest.Run(t, func(*testing.T) runlog.Log { return logs })
 }
 
 // court is a run that waits for an approval, the bus of its dispatcher, that of a worker who was taken over, and one
@@ -83,8 +33,9 @@ type court struct {
 	t      *testing.T
 	run    messages.Ref
 	honest *runlog.Controller
-	forger *bus.Bus
-	reader *bus.Bus
+	queue  *taskqueue.Queue
+	forger *runlogs.Store
+	reader *runlogs.Store
 	nc     *nats.Conn
 	park   uint64
 }
@@ -94,16 +45,18 @@ const call = "c1"
 func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court {
 	t.Helper()
 	c := &court{t: t, run: messages.Ref{Tenant: "t", Run: "r"}}
-	c.forger, c.nc = bustest.OpenNew(t)
-	open := func(cfg bus.Config) *bus.Bus {
+	var b *bus.Bus
+	b, c.nc = bustest.OpenNew(t)
+	c.forger, c.queue = bustest.Logs(b), taskqueue.New(b)
+	open := func(cfg bus.Config) *runlogs.Store {
 		b, err := bus.Open(bustest.Context(t), c.nc, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return b
+		return bustest.Logs(b)
 	}
 	c.reader = open(bus.Config{Keys: keys})
-	c.honest = controllerOf(open(bus.Config{Signer: signer, Keys: keys}))
+	c.honest = c.controller(open(bus.Config{Signer: signer, Keys: keys}))
 	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
 	c.park = c.append(c.forger, &record.Parked{Reason: queue.ParkApproval, Call: call, Approval: &messages.Approval{
 		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
@@ -111,22 +64,22 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 	return c
 }
 
-func controllerOf(b *bus.Bus) *runlog.Controller {
+func (c *court) controller(logs *runlogs.Store) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: logs, Queue: c.queue, Events: logs, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 
 // append appends as a worker does who does not verify.
-func (c *court) append(b *bus.Bus, rs ...record.Record) uint64 {
+func (c *court) append(logs *runlogs.Store, rs ...record.Record) uint64 {
 	c.t.Helper()
-	last, _, err := b.Last(bustest.Context(c.t), c.run)
+	last, _, err := logs.Last(bustest.Context(c.t), c.run)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	e := record.Entry{Head: record.Follow(c.run, last.Head, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
-	seq, err := b.Append(bustest.Context(c.t), c.run, last.Seq, e)
+	seq, err := logs.Append(bustest.Context(c.t), c.run, last.Seq, e)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -180,7 +133,7 @@ func (c *court) tail(after uint64, whole bool) (last record.Entry, n int) {
 
 // What was forged changes nothing, and what is decided after it counts.
 func TestForgedDecisions(t *testing.T) {
-	k := newKey(t)
+	k := bustest.NewKey(t)
 	for name, forge := range map[string]func(*court) []record.Record{
 		"an approval": func(c *court) []record.Record { return []record.Record{c.decided()} },
 		"an answer": func(c *court) []record.Record {
@@ -198,7 +151,7 @@ func TestForgedDecisions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCourt(t, k, keysOf(t, newKey(t), k))
+			c := newCourt(t, k, bustest.KeysOf(t, bustest.NewKey(t), k))
 			before := c.last()
 			c.append(c.forger, forge(c)...)
 			c.append(c.forger, forge(c)...) // twice in a row
@@ -209,7 +162,7 @@ func TestForgedDecisions(t *testing.T) {
 			if !after.Has(record.KindUnverified) || c.reader.Ignored() != 2 {
 				t.Errorf("it is not told: %v, %d", after.Kinds, c.reader.Ignored())
 			}
-			if by, _, err := controllerOf(c.reader).Answer(bustest.Context(t), c.run, c.park); by != nil || err != nil {
+			if by, _, err := c.controller(c.reader).Answer(bustest.Context(t), c.run, c.park); by != nil || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
 
@@ -221,7 +174,7 @@ func TestForgedDecisions(t *testing.T) {
 			if diff := cmp.Diff(head, c.last()); diff != "" {
 				t.Error(diff)
 			}
-			by, _, err := controllerOf(c.reader).Answer(bustest.Context(t), c.run, c.park)
+			by, _, err := c.controller(c.reader).Answer(bustest.Context(t), c.run, c.park)
 			if d, ok := by.(*record.Decided); !ok || d.ID != right.ID || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
@@ -245,7 +198,7 @@ func TestForgedDecisions(t *testing.T) {
 
 // A signature is one of an entry at its place, and of nothing else.
 func TestSignaturesAreBound(t *testing.T) {
-	k := newKey(t)
+	k := bustest.NewKey(t)
 	signedEntry := func(t *testing.T, c *court) *nats.Msg {
 		t.Helper()
 		if _, err := c.honest.Control(bustest.Context(t), c.run, c.decided()); err != nil {
@@ -292,8 +245,8 @@ func TestSignaturesAreBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The entry is made in one court and brought into another, where the same run stands at the same place.
-			m := signedEntry(t, newCourt(t, k, keysOf(t, k)))
-			c := newCourt(t, k, keysOf(t, k))
+			m := signedEntry(t, newCourt(t, k, bustest.KeysOf(t, k)))
+			c := newCourt(t, k, bustest.KeysOf(t, k))
 			tc.change(c, m)
 			if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
 				t.Fatal(err)
@@ -308,8 +261,8 @@ func TestSignaturesAreBound(t *testing.T) {
 		})
 	}
 	t.Run("another run", func(t *testing.T) {
-		m := signedEntry(t, newCourt(t, k, keysOf(t, k)))
-		c := newCourt(t, k, keysOf(t, k))
+		m := signedEntry(t, newCourt(t, k, bustest.KeysOf(t, k)))
+		c := newCourt(t, k, bustest.KeysOf(t, k))
 		other := messages.Ref{Tenant: "t", Run: "other"}
 		c.run = other
 		m.Subject = other.LogSubject()
@@ -326,8 +279,8 @@ func TestSignaturesAreBound(t *testing.T) {
 
 // Keys are changed one after the other, and decisions count all the while; those of a key that is gone do not.
 func TestKeysRotate(t *testing.T) {
-	old, fresh := newKey(t), newKey(t)
-	c := newCourt(t, old, keysOf(t, old))
+	old, fresh := bustest.NewKey(t), bustest.NewKey(t)
+	c := newCourt(t, old, bustest.KeysOf(t, old))
 	if _, err := c.honest.Control(bustest.Context(t), c.run, c.decided()); err != nil {
 		t.Fatal(err)
 	}
@@ -335,18 +288,18 @@ func TestKeysRotate(t *testing.T) {
 		keys bus.ControlKeys
 		want record.Phase
 	}{
-		"the old key":  {keysOf(t, old), record.PhaseReady},
-		"both":         {keysOf(t, fresh, old), record.PhaseReady},
-		"the new one":  {keysOf(t, fresh), record.PhaseParked},
+		"the old key":  {bustest.KeysOf(t, old), record.PhaseReady},
+		"both":         {bustest.KeysOf(t, fresh, old), record.PhaseReady},
+		"the new one":  {bustest.KeysOf(t, fresh), record.PhaseParked},
 		"none at all":  {bus.ControlKeys{}, record.PhaseReady},
-		"a third key":  {keysOf(t, newKey(t)), record.PhaseParked},
-		"the old, new": {keysOf(t, old, fresh), record.PhaseReady},
+		"a third key":  {bustest.KeysOf(t, bustest.NewKey(t)), record.PhaseParked},
+		"the old, new": {bustest.KeysOf(t, old, fresh), record.PhaseReady},
 	} {
 		b, err := bus.Open(bustest.Context(t), c.nc, bus.Config{Keys: tc.keys})
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, _, err := b.Last(bustest.Context(t), c.run)
+		last, _, err := bustest.Logs(b).Last(bustest.Context(t), c.run)
 		if err != nil || last.Head.Phase != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, last.Head.Phase, err, tc.want)
 		}
@@ -355,8 +308,8 @@ func TestKeysRotate(t *testing.T) {
 
 // A run that was cancelled before it started has ended, with or without a signature.
 func TestForgedFirstEntry(t *testing.T) {
-	k := newKey(t)
-	c := newCourt(t, k, keysOf(t, k))
+	k := bustest.NewKey(t)
+	c := newCourt(t, k, bustest.KeysOf(t, k))
 	c.run = messages.Ref{Tenant: "t", Run: "first"}
 	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.CancelRequested{By: "ann"}, &record.Finished{})
 	e, n := c.tail(0, true)

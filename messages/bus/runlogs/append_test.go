@@ -1,4 +1,4 @@
-package bus_test
+package runlogs_test
 
 import (
 	"context"
@@ -18,86 +18,75 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-func ids(tb testing.TB, b *bus.Bus, run messages.Ref) []string {
-	tb.Helper()
-	var got []string
-	for e, err := range b.Read(bustest.Context(tb), run, 0, runlog.Tail) {
-		if err != nil {
-			tb.Fatal(err)
-		}
-		got = append(got, e.Head.ID)
-	}
-	return got
-}
-
 func TestAppendWhoseAnswerIsLost(t *testing.T) {
-	b, line, _ := openLossy(t, bustest.Quickly())
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
-	line.lose(bustest.Run().LogSubject(), true)
-	second := bustest.MustAppend(t, b, bustest.Run(), first, bustest.Step("02", 2))
-	if lost, seen := line.counts(); lost != 1 || seen != 1 {
+	b, line, _ := bustest.OpenLossy(t, bustest.Quickly())
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
+	line.Lose(bustest.Run().LogSubject(), true)
+	second := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
+	if lost, seen := line.Counts(); lost != 1 || seen != 1 {
 		t.Errorf("%d answers were lost and %d publishes sent, want 1 and 1: it is in the log", lost, seen)
 	}
-	if diff := cmp.Diff([]string{"01", "02"}, ids(t, b, bustest.Run())); diff != "" {
+	if diff := cmp.Diff([]string{"01", "02"}, bustest.IDs(t, b, bustest.Run())); diff != "" {
 		t.Error(diff)
 	}
-	if last, _, err := b.Last(bustest.Context(t), bustest.Run()); err != nil || last.Seq != second {
+	if last, _, err := bustest.Logs(b).Last(bustest.Context(t), bustest.Run()); err != nil || last.Seq != second {
 		t.Errorf("last: got %d, %v, want %d", last.Seq, err, second)
 	}
 }
 
 func TestAppendThatIsLost(t *testing.T) {
-	b, line, _ := openLossy(t, bustest.Quickly())
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
-	line.lose(bustest.Run().LogSubject(), false)
-	bustest.MustAppend(t, b, bustest.Run(), first, bustest.Step("02", 2))
-	if lost, seen := line.counts(); lost != 1 || seen != 1 {
+	b, line, _ := bustest.OpenLossy(t, bustest.Quickly())
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
+	line.Lose(bustest.Run().LogSubject(), false)
+	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
+	if lost, seen := line.Counts(); lost != 1 || seen != 1 {
 		t.Errorf("%d publishes were lost and %d sent again, want 1 and 1", lost, seen)
 	}
-	if diff := cmp.Diff([]string{"01", "02"}, ids(t, b, bustest.Run())); diff != "" {
+	if diff := cmp.Diff([]string{"01", "02"}, bustest.IDs(t, b, bustest.Run())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestAppendThatIsLostToAnother(t *testing.T) {
-	b, line, nc := openLossy(t, bustest.Quickly())
+	b, line, nc := bustest.OpenLossy(t, bustest.Quickly())
 	other, err := bus.Open(bustest.Context(t), nc, bus.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
-	line.lose(bustest.Run().LogSubject(), false)
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
+	line.Lose(bustest.Run().LogSubject(), false)
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Append(bustest.Context(t), bustest.Run(), first, bustest.Step("mine", 2))
+		_, err := bustest.Logs(b).Append(bustest.Context(t), bustest.Run(), first, bustest.Step("mine", 2))
 		done <- err
 	}()
-	bustest.MustAppend(t, other, bustest.Run(), first, bustest.Step("theirs", 2))
+	bustest.MustAppend(t, bustest.Logs(other), bustest.Run(), first, bustest.Step("theirs", 2))
 	if err := <-done; !errors.Is(err, runlog.ErrConflict) {
 		t.Errorf("got %v, want %v", err, runlog.ErrConflict)
 	}
-	if diff := cmp.Diff([]string{"01", "theirs"}, ids(t, b, bustest.Run())); diff != "" {
+	if diff := cmp.Diff([]string{"01", "theirs"}, bustest.IDs(t, b, bustest.Run())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // A caller that gives up in the middle may try again later with the same entry.
 func TestAppendGivenUp(t *testing.T) {
-	b, line, _ := openLossy(t, bus.Config{Answer: time.Minute})
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
-	line.lose(bustest.Run().LogSubject(), true)
+	b, line, _ := bustest.OpenLossy(t, bus.Config{Answer: time.Minute})
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
+	line.Lose(bustest.Run().LogSubject(), true)
 	ctx, cancel := context.WithTimeout(bustest.Context(t), 100*time.Millisecond)
 	defer cancel()
-	if _, err := b.Append(ctx, bustest.Run(), first, bustest.Step("02", 2)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := bustest.Logs(b).Append(ctx, bustest.Run(), first, bustest.Step("02", 2)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
-	bustest.MustAppend(t, b, bustest.Run(), first, bustest.Step("02", 2))
-	if diff := cmp.Diff([]string{"01", "02"}, ids(t, b, bustest.Run())); diff != "" {
+	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
+	if diff := cmp.Diff([]string{"01", "02"}, bustest.IDs(t, b, bustest.Run())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -106,21 +95,21 @@ func TestAppendGivenUp(t *testing.T) {
 func TestReadWithoutAReplica(t *testing.T) {
 	cfg := bustest.Quickly()
 	cfg.Direct = true
-	b, line, _ := openLossy(t, cfg)
+	b, line, _ := bustest.OpenLossy(t, cfg)
 	last := uint64(0)
 	for i, id := range []string{"01", "02", "03"} {
-		last = bustest.MustAppend(t, b, bustest.Run(), last, bustest.Step(id, i+1))
+		last = bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), last, bustest.Step(id, i+1))
 	}
 	for _, through := range []uint64{last, runlog.Tail} {
-		line.lose("$JS.API.DIRECT.GET.RUNS", false)
+		line.Lose("$JS.API.DIRECT.GET.RUNS", false)
 		var got []string
-		for e := range bustest.Values(t, b.Read(bustest.Context(t), bustest.Run(), 0, through)) {
+		for e := range bustest.Values(t, bustest.Logs(b).Read(bustest.Context(t), bustest.Run(), 0, through)) {
 			got = append(got, e.Head.ID)
 		}
 		if diff := cmp.Diff([]string{"01", "02", "03"}, got); diff != "" {
 			t.Errorf("through %d: %s", through, diff)
 		}
-		if lost, _ := line.counts(); lost != 1 {
+		if lost, _ := line.Counts(); lost != 1 {
 			t.Errorf("lost %d requests, want 1", lost)
 		}
 	}
@@ -128,8 +117,8 @@ func TestReadWithoutAReplica(t *testing.T) {
 
 func TestAppendToAPurgedLog(t *testing.T) {
 	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Budget: time.Hour})
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
-	second := bustest.MustAppend(t, b, bustest.Run(), first, bustest.Step("02", 2))
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
+	second := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
 	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
 	if err != nil {
 		t.Fatal(err)
@@ -138,16 +127,16 @@ func TestAppendToAPurgedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An answer as if the server were gone would be asked for again, for an hour.
-	if _, err := b.Append(bustest.Context(t), bustest.Run(), second, bustest.Step("03", 3)); !errors.Is(err, runlog.ErrConflict) {
+	if _, err := bustest.Logs(b).Append(bustest.Context(t), bustest.Run(), second, bustest.Step("03", 3)); !errors.Is(err, runlog.ErrConflict) {
 		t.Errorf("got %v, want %v", err, runlog.ErrConflict)
 	}
 }
 
 func TestAppendIsOneRequest(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	last := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
+	last := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
 	before := nc.Stats().OutMsgs
-	bustest.MustAppend(t, b, bustest.Run(), last, bustest.Step("02", 2))
+	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), last, bustest.Step("02", 2))
 	if n := nc.Stats().OutMsgs - before; n != 1 {
 		t.Errorf("got %d requests, want 1", n)
 	}
@@ -157,7 +146,7 @@ func TestAppendWithoutAServer(t *testing.T) {
 	s := bustest.Start(t)
 	b, _ := bustest.Open(t, s, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
 	s.StopNATS()
-	_, err := b.Append(bustest.Context(t), bustest.Run(), 0, bustest.Step("01", 1))
+	_, err := bustest.Logs(b).Append(bustest.Context(t), bustest.Run(), 0, bustest.Step("01", 1))
 	if err == nil || !strings.Contains(err.Error(), "attempts over 300ms") {
 		t.Errorf("got %v", err)
 	}
@@ -168,8 +157,8 @@ func TestRefsAreChecked(t *testing.T) {
 	for _, run := range []messages.Ref{{}, {Tenant: "*", Run: "*"}, {Tenant: "a", Run: ">"}, {Tenant: "a.b", Run: "c"}, {Tenant: "a", Run: "b c"}} {
 		var fe *messages.FieldError
 		for name, err := range map[string]error{
-			"append":      second(b.Append(bustest.Context(t), run, 0, bustest.Step("01", 1))),
-			"last":        third(b.Last(bustest.Context(t), run)),
+			"append":      second(bustest.Logs(b).Append(bustest.Context(t), run, 0, bustest.Step("01", 1))),
+			"last":        third(bustest.Logs(b).Last(bustest.Context(t), run)),
 			"wake":        taskqueue.New(b).Wake(bustest.Context(t), run, 1),
 			"timer":       taskqueue.New(b).Timer(bustest.Context(t), run, 1, time.Now()),
 			"cancel":      taskqueue.New(b).CancelTimer(bustest.Context(t), run, 1),
@@ -182,7 +171,7 @@ func TestRefsAreChecked(t *testing.T) {
 				t.Errorf("%s of %q: got %v, want a field error", name, run, err)
 			}
 		}
-		for _, err := range b.Read(bustest.Context(t), run, 0, runlog.Tail) {
+		for _, err := range bustest.Logs(b).Read(bustest.Context(t), run, 0, runlog.Tail) {
 			if !errors.As(err, &fe) {
 				t.Errorf("read of %q: got %v, want a field error", run, err)
 			}
@@ -229,8 +218,9 @@ func TestASealedEntryIsBound(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Sealer: newSealer(t)})
-			last := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
+			b, nc := bustest.OpenNew(t)
+			logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t)})
+			last := bustest.MustAppend(t, logs, bustest.Run(), 0, bustest.Step("01", 1))
 			s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
 			if err != nil {
 				t.Fatal(err)
@@ -243,7 +233,7 @@ func TestASealedEntryIsBound(t *testing.T) {
 				t.Errorf("the entry is in the clear: %s", raw.Data)
 			}
 			forge(t, nc, tt.to, raw, func(m *nats.Msg) { tt.change(m, last) })
-			if err := openLast(t, b, tt.to); err == nil {
+			if err := openLast(t, logs, tt.to); err == nil {
 				t.Error("a forged entry was opened")
 			}
 		})
@@ -269,12 +259,12 @@ func TestReadOfWhatIsNotOurs(t *testing.T) {
 			if _, err := bustest.NewJetStream(t, nc).PublishMsg(bustest.Context(t), m); err != nil {
 				t.Fatal(err)
 			}
-			err := openLast(t, b, run)
+			err := openLast(t, bustest.Logs(b), run)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "of acme/"+tt.run) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			n := 0
-			for _, err := range b.Read(bustest.Context(t), run, 0, runlog.Tail) {
+			for _, err := range bustest.Logs(b).Read(bustest.Context(t), run, 0, runlog.Tail) {
 				if n++; err == nil {
 					t.Error("read: got no error")
 				}
@@ -290,12 +280,12 @@ func TestReadOfANewerVersion(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	e := bustest.Step("01", 1)
 	e.Head.Version = record.Version + 1
-	bustest.MustAppend(t, b, bustest.Run(), 0, e)
-	got, ok, err := b.Last(bustest.Context(t), bustest.Run())
+	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, e)
+	got, ok, err := bustest.Logs(b).Last(bustest.Context(t), bustest.Run())
 	if !ok || !errors.Is(err, record.ErrNewerVersion) || got.Head.ID != "01" {
 		t.Errorf("last: got %+v, %v, %v", got, ok, err)
 	}
-	for got, err := range b.Read(bustest.Context(t), bustest.Run(), 0, runlog.Tail) {
+	for got, err := range bustest.Logs(b).Read(bustest.Context(t), bustest.Run(), 0, runlog.Tail) {
 		if !errors.Is(err, record.ErrNewerVersion) || got.Head.ID != "01" {
 			t.Errorf("read: got %+v, %v", got, err)
 		}
@@ -308,9 +298,9 @@ func TestBlobs(t *testing.T) {
 	large := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 600<<10)}}}
 	large.Head = record.Follow(bustest.Run(), record.Head{}, large.Records...)
 	large.Head.ID = "01"
-	first := bustest.MustAppend(t, b, bustest.Run(), 0, large)
+	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, large)
 	large.Head.ID = "02"
-	bustest.MustAppend(t, b, bustest.Run(), first, large)
+	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, large)
 	if n := bustest.StreamLength(t, nc, bus.StreamBlobs); n != 3 {
 		t.Errorf("got %d parts, want 3", n)
 	}
@@ -326,7 +316,7 @@ func TestBlobs(t *testing.T) {
 	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), part.Subject, part.Data); err != nil {
 		t.Fatal(err)
 	}
-	if err := openLast(t, b, bustest.Run()); err == nil || !strings.Contains(err.Error(), "is damaged") {
+	if err := openLast(t, bustest.Logs(b), bustest.Run()); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -334,11 +324,12 @@ func TestBlobs(t *testing.T) {
 // How large an entry may be before it is stored as a blob is a setting.
 func TestInlineIsASetting(t *testing.T) {
 	for inline, want := range map[int]uint64{0: 0, 4 << 10: 1} {
-		b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Inline: inline})
+		b, nc := bustest.OpenNew(t)
+		logs := runlogs.New(b, runlogs.Config{Inline: inline})
 		e := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 8<<10)}}}
 		e.Head = record.Follow(bustest.Run(), record.Head{}, e.Records...)
 		e.Head.ID = "01"
-		bustest.MustAppend(t, b, bustest.Run(), 0, e)
+		bustest.MustAppend(t, logs, bustest.Run(), 0, e)
 		if n := bustest.StreamLength(t, nc, bus.StreamBlobs); n != want {
 			t.Errorf("%d: %d parts, want %d", inline, n, want)
 		}
@@ -356,7 +347,7 @@ func TestAppendsOverARestart(t *testing.T) {
 		last := uint64(0)
 		for i := range n {
 			id := fmt.Sprintf("%03d", i)
-			seq, err := b.Append(bustest.Context(t), bustest.Run(), last, bustest.Step(id, i+1))
+			seq, err := bustest.Logs(b).Append(bustest.Context(t), bustest.Run(), last, bustest.Step(id, i+1))
 			if err != nil {
 				t.Error(err)
 				break
@@ -374,7 +365,7 @@ func TestAppendsOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	acked := <-done
-	if diff := cmp.Diff(acked, ids(t, b, bustest.Run())); diff != "" || len(acked) != n {
+	if diff := cmp.Diff(acked, bustest.IDs(t, b, bustest.Run())); diff != "" || len(acked) != n {
 		t.Errorf("%d acked; log (-acked +stored):\n%s", len(acked), diff)
 	}
 }
@@ -384,11 +375,11 @@ func TestRuns(t *testing.T) {
 	want := map[messages.Ref]bool{}
 	for i := range 20 {
 		run := messages.Ref{Tenant: fmt.Sprintf("t%d", i%3), Run: fmt.Sprintf("r%d", i)}
-		bustest.MustAppend(t, b, run, bustest.MustAppend(t, b, run, 0, bustest.Step("01", 1)), bustest.Step("02", 2))
+		bustest.MustAppend(t, bustest.Logs(b), run, bustest.MustAppend(t, bustest.Logs(b), run, 0, bustest.Step("01", 1)), bustest.Step("02", 2))
 		want[run] = true
 	}
 	got := map[messages.Ref]bool{}
-	for run, err := range b.Runs(bustest.Context(t)) {
+	for run, err := range bustest.Logs(b).Runs(bustest.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -439,13 +430,13 @@ func TestNudges(t *testing.T) {
 }
 
 // openLast reads the last entry of a log whole.
-func openLast(t *testing.T, b *bus.Bus, run messages.Ref) error {
+func openLast(t *testing.T, logs *runlogs.Store, run messages.Ref) error {
 	t.Helper()
-	last, _, err := b.Last(bustest.Context(t), run)
+	last, _, err := logs.Last(bustest.Context(t), run)
 	if err != nil {
 		return err
 	}
-	for _, err := range b.Read(bustest.Context(t), run, last.Seq-1, last.Seq) {
+	for _, err := range logs.Read(bustest.Context(t), run, last.Seq-1, last.Seq) {
 		return err
 	}
 	t.Fatal("the last entry is not there")

@@ -1,4 +1,4 @@
-package bus_test
+package runlogs_test
 
 import (
 	"crypto/aes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
 )
@@ -15,7 +16,7 @@ import (
 func TestBusIsALog(t *testing.T) {
 	t.Run("in-process", func(t *testing.T) {
 		b, _ := bustest.OpenNew(t)
-		testLog(t, b)
+		testLog(t, bustest.Logs(b))
 	})
 	t.Run("tcp", func(t *testing.T) {
 		s := bustest.Start(t)
@@ -25,17 +26,17 @@ func TestBusIsALog(t *testing.T) {
 		}
 		t.Cleanup(nc.Close)
 		b, _ := bustest.OpenOver(t, nc, bus.Config{})
-		testLog(t, b)
+		testLog(t, bustest.Logs(b))
 	})
 	t.Run("sealed", func(t *testing.T) {
-		b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Sealer: newSealer(t)})
-		testLog(t, b)
+		b, _ := bustest.OpenNew(t)
+		testLog(t, runlogs.New(b, runlogs.Config{Sealer: newSealer(t)}))
 	})
 }
 
-func testLog(t *testing.T, b *bus.Bus) {
+func testLog(t *testing.T, logs *runlogs.Store) {
 	t.Helper()
-	runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
+	runlogtest.Run(t, func(*testing.T) runlog.Log { return logs })
 }
 
 // gcm is a small Sealer.

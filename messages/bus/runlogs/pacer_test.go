@@ -1,4 +1,4 @@
-package bus_test
+package runlogs_test
 
 import (
 	"slices"
@@ -6,39 +6,39 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // While many appends are on their way events wait, in order, and count as not published. What waits is sent when its
 // owner flushes, when the appends are through, and after a while in any case.
 func TestEventsWaitForAppends(t *testing.T) {
-	many := int64(bus.FewAppends + 1)
-	for name, release := range map[string]func(*bus.Bus, func() error) error{
-		"flush":   func(_ *bus.Bus, flush func() error) error { return flush() },
-		"lull":    func(b *bus.Bus, _ func() error) error { b.Appending(-many); return nil },
-		"a while": func(*bus.Bus, func() error) error { return nil },
+	many := int64(runlogs.FewAppends + 1)
+	for name, release := range map[string]func(*runlogs.Store, func() error) error{
+		"flush":       func(_ *runlogs.Store, flush func() error) error { return flush() },
+		"few appends": func(logs *runlogs.Store, _ func() error) error { logs.Appending(-many); return nil },
+		"a while":     func(*runlogs.Store, func() error) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := bustest.OpenNew(t)
-			out := b.Open(bustest.Run())
+			logs := bustest.Logs(b)
+			out := logs.Open(bustest.Run())
 			out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
 			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			b.Appending(many)
+			logs.Appending(many)
 			out.Publish(bustest.Context(t), 2, slices.Values(bustest.Events(bustest.Run(), 2, 3)))
 			out.Publish(bustest.Context(t), 3, slices.Values([]messages.Event(nil)))
 			out.Publish(bustest.Context(t), 4, slices.Values(bustest.Events(bustest.Run(), 4, 4)))
-			if err := release(b, func() error { return out.Flush(bustest.Context(t)) }); err != nil {
+			if err := release(logs, func() error { return out.Flush(bustest.Context(t)) }); err != nil {
 				t.Fatal(err)
 			}
 			awaitThrough(t, out, 4)
-			if diff := cmp.Diff(bustest.Numbers(1, 4), storedNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
+			if diff := cmp.Diff(bustest.Numbers(1, 4), bustest.StoredNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -48,8 +48,9 @@ func TestEventsWaitForAppends(t *testing.T) {
 // What is held back is bounded.
 func TestFewEventsWait(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	b.Appending(bus.FewAppends + 1)
-	out := b.Open(bustest.Run())
+	logs := bustest.Logs(b)
+	logs.Appending(runlogs.FewAppends + 1)
+	out := logs.Open(bustest.Run())
 	const entries = 500
 	for i := range entries {
 		out.Publish(bustest.Context(t), uint64(i+1), slices.Values(bustest.Events(bustest.Run(), i+1, i+1)))
@@ -57,7 +58,7 @@ func TestFewEventsWait(t *testing.T) {
 	if err := out.Flush(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(bustest.Numbers(1, entries), storedNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, entries), bustest.StoredNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -65,8 +66,9 @@ func TestFewEventsWait(t *testing.T) {
 // An event that cannot be sent is found when it is made, maybe much later, and stops its outbox.
 func TestBadEventAmongThoseThatWait(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	b.Appending(bus.FewAppends + 1)
-	out := b.Open(bustest.Run())
+	logs := bustest.Logs(b)
+	logs.Appending(runlogs.FewAppends + 1)
+	out := logs.Open(bustest.Run())
 	bad := bustest.Event(bustest.Run(), 2, "step_start")
 	bad.Type = "step start"
 	out.Publish(bustest.Context(t), 5, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
@@ -81,9 +83,10 @@ func TestBadEventAmongThoseThatWait(t *testing.T) {
 // Whoever waits in a flush, for a server that does not answer, holds up nobody else.
 func TestHeldEventsPassABusyOutbox(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	b.Appending(bus.FewAppends + 1)
+	logs := bustest.Logs(b)
+	logs.Appending(runlogs.FewAppends + 1)
 	begun, goOn, flushed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	slow, other := b.Open(bustest.Run()), b.Open(messages.Ref{Tenant: "acme", Run: "other"})
+	slow, other := logs.Open(bustest.Run()), logs.Open(messages.Ref{Tenant: "acme", Run: "other"})
 	slow.Publish(bustest.Context(t), 1, func(yield func(messages.Event) bool) {
 		close(begun)
 		<-goOn
@@ -102,32 +105,18 @@ func TestHeldEventsPassABusyOutbox(t *testing.T) {
 // What was held back goes as fast as it is acknowledged. Acknowledgements that were lost hold it up for a moment only.
 func TestHeldEventsWaitForAcknowledgements(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	b.Appending(bus.FewAppends + 1)
-	out := b.Open(bustest.Run())
+	logs := bustest.Logs(b)
+	logs.Appending(runlogs.FewAppends + 1)
+	out := logs.Open(bustest.Run())
 	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
 	begun := time.Now()
-	b.Unanswered(bus.MaxFlying)
-	b.Appending(-bus.FewAppends)
-	awaitThrough(t, out, 1)
-	if waited := time.Since(begun); waited < bus.AckSilence {
-		t.Errorf("it went after %v", waited)
+	if err := logs.Unanswered(runlogs.MaxFlying); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// Answers to requests are no acknowledgements of events.
-func TestRequestsAcknowledgeNothing(t *testing.T) {
-	b, nc := bustest.OpenNew(t)
-	subject := echo(t, nc)
-	b.Appending(bus.FewAppends + 1)
-	out := b.Open(bustest.Run())
-	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
-	b.Unanswered(bus.MaxFlying)
-	b.Appending(-bus.FewAppends)
-	ctx := bustest.Context(t)
-	for out.Through() != 1 {
-		if _, err := b.Ask(ctx, &nats.Msg{Subject: subject}, time.Minute); err != nil {
-			t.Fatalf("it is held back while requests are answered: %v", err)
-		}
+	logs.Appending(-runlogs.FewAppends)
+	awaitThrough(t, out, 1)
+	if waited := time.Since(begun); waited < runlogs.AckSilence {
+		t.Errorf("it went after %v", waited)
 	}
 }
 

@@ -1,4 +1,4 @@
-package bus
+package runlogs
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
-	spendAgain = spendWindow - time.Minute
+	spendAgain = bus.SpendWindow - time.Minute
 
 	spentTTL   = time.Second // what was read counts as current
 	maxTenants = 4096        // bounds the caches by tenant, which then begin anew
@@ -45,23 +46,23 @@ func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int6
 		subject: spendSubject(o.run.Tenant, at), id: o.run.MsgID() + ".spend." + strconv.FormatUint(seq, 10),
 		increment: "+" + strconv.FormatInt(nanos, 10),
 	}})
-	o.bus.spent.add(o.run.Tenant, at, nanos)
+	o.store.spent.add(o.run.Tenant, at, nanos)
 }
 
 // Spent is what the model calls of a tenant have cost in the day and month of now, in US dollars, at most a second ago and
 // what this process spent since.
-func (b *Bus) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
+func (st *Store) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
 	if !strict.ValidToken(tenant) {
 		return 0, 0, &messages.FieldError{Field: "tenant", Reason: "must be a token"}
 	}
-	if s, ok := b.spent.get(tenant, now); ok {
+	if s, ok := st.spent.get(tenant, now); ok {
 		return s.dollars()
 	}
-	got, err, _ := b.spent.reading.Do(tenant+spendSubject("", now), func() (any, error) {
+	got, err, _ := st.spent.reading.Do(tenant+spendSubject("", now), func() (any, error) {
 		began := time.Now()
-		s, err := b.readSpent(context.WithoutCancel(ctx), tenant, now)
+		s, err := st.readSpent(context.WithoutCancel(ctx), tenant, now)
 		if err == nil {
-			b.spent.put(tenant, s, began)
+			st.spent.put(tenant, s, began)
 		}
 		return s, err
 	})
@@ -73,15 +74,15 @@ func (b *Bus) Spent(ctx context.Context, tenant string, now time.Time) (today, m
 }
 
 // readSpent adds up the days of the month, each of which is one message.
-func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spent, error) {
+func (st *Store) readSpent(ctx context.Context, tenant string, now time.Time) (spent, error) {
 	s := spent{day: spendSubject(tenant, now)}
 	month := s.day[:strings.LastIndexByte(s.day, '.')+1]
 	for at := uint64(0); ; {
-		m, ok, err := b.Stream(StreamSpend).Get(ctx, Lookup{Seq: at + 1, Next: month + "*"})
+		m, ok, err := st.bus.Stream(bus.StreamSpend).Get(ctx, bus.Lookup{Seq: at + 1, Next: month + "*"})
 		if err != nil || !ok {
 			return s, err
 		}
-		n, err := Counted(m.Data)
+		n, err := bus.Counted(m.Data)
 		if err != nil {
 			return s, err
 		}

@@ -1,4 +1,4 @@
-package bus
+package runlogs
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -20,30 +21,30 @@ import (
 const window = 256
 
 // Open implements runlog.Events.
-func (b *Bus) Open(run messages.Ref) runlog.Outbox {
-	return &outbox{bus: b, run: run, landed: make(chan struct{}, 1), header: nats.Header{}}
+func (st *Store) Open(run messages.Ref) runlog.Outbox {
+	return &outbox{store: st, run: run, landed: make(chan struct{}, 1), header: nats.Header{}}
 }
 
 // Ended implements runlog.Events; the stream's leader answers.
-func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
+func (st *Store) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
 		return false, err
 	}
-	_, ok, err := b.Stream(StreamEvents).Get(ctx, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	return ok, err
 }
 
 // outbox publishes the events of one run. Events are sent in order without waiting; when one fails, it and all after
-// it are sent again in order. While the Bus has many appends on their way they are held back for a moment.
+// it are sent again in order. While the Store has many appends on their way they are held back for a moment.
 type outbox struct {
-	bus    *Bus
+	store  *Store
 	run    messages.Ref
 	landed chan struct{} // has an element after a flight has ended
 
-	mu      sync.Mutex  // its owner's, but for the moment when the lull sends what is held back
+	mu      sync.Mutex  // its owner's, but for the moment when the pacer sends what is held back
 	header  nats.Header // of the message that is being sent: a publish copies it
 	held    []draft     // not sent yet
-	waits   bool        // the lull will send them
+	waits   bool        // the pacer will send them
 	flights []*flight   // not known to be stored, in order
 	given   uint64      // the last entry that was given to Publish
 	resent  int         // how often in a row
@@ -80,9 +81,6 @@ type flight struct {
 	state atomic.Int32
 	err   atomic.Pointer[error] // once it has failed
 }
-
-// arrive implements awaiting.
-func (f *flight) arrive(m *nats.Msg) { f.land(PublishOutcome(m)) }
 
 // land tells how a flight ended.
 func (f *flight) land(err error) {
@@ -122,11 +120,11 @@ func (o *outbox) Publish(ctx context.Context, seq uint64, events iter.Seq[messag
 func (o *outbox) add(ctx context.Context, d draft) {
 	o.held = append(o.held, d)
 	switch {
-	case !o.bus.lull.busy(), len(o.held) > maxDrafts:
+	case !o.store.pacer.busy(), len(o.held) > maxDrafts:
 		o.send(func() { o.makeRoom(ctx) })
 	case !o.waits:
 		o.waits = true
-		o.bus.lull.hold(o)
+		o.store.pacer.hold(o)
 	}
 }
 
@@ -163,18 +161,18 @@ func (o *outbox) makeRoom(ctx context.Context) {
 func (o *outbox) fly(before uint64, l letter) {
 	f := &flight{box: o, letter: l, before: before}
 	o.flights = append(o.flights, f)
-	o.bus.acks.send(f)
+	o.store.flights.send(f)
 }
 
-// release sends what is held back, for the lull, which must not wait for one of many: it is false while the owner is at
-// it, who may wait for long, and while too much is on its way already.
+// release sends what is held back, for the pacer, which must not wait for one of many. It reports false while the owner
+// sends, which may take long, and while too much is on its way already.
 func (o *outbox) release() bool {
 	if !o.mu.TryLock() {
 		return false
 	}
 	defer o.mu.Unlock()
 	o.collect()
-	if len(o.held) > 0 && len(o.flights) > window/2 && !o.bus.nc.IsClosed() {
+	if len(o.held) > 0 && len(o.flights) > window/2 && !o.store.bus.Conn().IsClosed() {
 		o.mend() // its owner may have left it
 		return false
 	}
@@ -242,9 +240,9 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{HeaderMsgID: {l.id}}}
-	SetTrace(m.Header, l.trace)
-	return o.bus.StoreFirst(ctx, m)
+	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{bus.HeaderMsgID: {l.id}}}
+	bus.SetTrace(m.Header, l.trace)
+	return o.store.bus.StoreFirst(ctx, m)
 }
 
 // collect forgets the events that are stored, up to the first that is not.
@@ -266,21 +264,21 @@ func (o *outbox) mend() {
 		return
 	}
 	now := time.Now()
-	if now.Before(o.again) || o.flights[0].state.Load() == flying && now.Before(o.flights[0].sent.Add(o.bus.answer)) {
+	if now.Before(o.again) || o.flights[0].state.Load() == flying && now.Before(o.flights[0].sent.Add(o.store.bus.Answer())) {
 		return
 	}
-	o.again = now.Add(Backoff(o.resent))
+	o.again = now.Add(bus.Backoff(o.resent))
 	o.resent++
 	for _, f := range o.flights {
-		o.bus.acks.send(f)
+		o.store.flights.send(f)
 	}
 }
 
 // drain waits until no more than some are on their way.
 func (o *outbox) drain(ctx context.Context, most int) error {
-	timer := time.NewTimer(o.bus.budget)
+	timer := time.NewTimer(o.store.bus.Budget())
 	defer timer.Stop()
-	patience := time.Now().Add(o.bus.budget)
+	patience := time.Now().Add(o.store.bus.Budget())
 	for before := len(o.flights); ; {
 		o.collect()
 		if len(o.flights) <= most {
@@ -288,10 +286,10 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 		}
 		if len(o.flights) < before {
 			before = len(o.flights)
-			patience = time.Now().Add(o.bus.budget)
+			patience = time.Now().Add(o.store.bus.Budget())
 		}
 		first := o.flights[0]
-		if first.state.Load() == failed && !Transient(*first.err.Load()) {
+		if first.state.Load() == failed && !bus.Transient(*first.err.Load()) {
 			return fmt.Errorf("publish %s: %w", first.subject, *first.err.Load())
 		}
 		o.mend()
@@ -305,7 +303,7 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 func (o *outbox) wait(ctx context.Context, timer *time.Timer, patience time.Time) error {
 	first := o.flights[0]
 	at := o.again
-	if due := first.sent.Add(o.bus.answer); first.state.Load() == flying && due.After(at) {
+	if due := first.sent.Add(o.store.bus.Answer()); first.state.Load() == flying && due.After(at) {
 		at = due
 	}
 	if at.After(patience) {
@@ -317,7 +315,7 @@ func (o *outbox) wait(ctx context.Context, timer *time.Timer, patience time.Time
 		return nil
 	case <-timer.C:
 		if !time.Now().Before(patience) {
-			return fmt.Errorf("no acknowledgement for %v", o.bus.budget)
+			return fmt.Errorf("no acknowledgement for %v", o.store.bus.Budget())
 		}
 		return nil
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-package bus
+package runlogs
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -19,24 +20,24 @@ import (
 // Append implements runlog.Log. It is one request when all goes well. An answer that was lost costs a look at the
 // log for the entry's id before the entry is sent again; after the budget the error is the last one, and the entry
 // may be stored or not.
-func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
+func (st *Store) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if err := run.Check(); err != nil {
 		return 0, err
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	buf := b.body()
-	defer b.release(buf) // the connection copies what it sends
-	m, err := b.encodeEntry(ctx, run, last, &e, buf)
+	buf := st.body()
+	defer st.release(buf) // the connection copies what it sends
+	m, err := st.encodeEntry(ctx, run, last, &e, buf)
 	if err != nil {
 		return 0, err
 	}
-	b.lull.appends.Add(1)
-	defer b.lull.appends.Add(-1)
-	a := appending{b, m, last, e.Head.ID, nil}
+	st.pacer.appends.Add(1)
+	defer st.pacer.appends.Add(-1)
+	a := appending{st.bus, m, last, e.Head.ID, nil}
 	var seq uint64
-	err = b.again(ctx, func() (err error) {
+	err = st.bus.Again(ctx, func() (err error) {
 		seq, err = a.try(ctx)
 		return err
 	})
@@ -45,7 +46,7 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e recor
 
 // appending is an append on its way.
 type appending struct {
-	bus   *Bus
+	bus   *bus.Bus
 	msg   *nats.Msg
 	last  uint64
 	id    string
@@ -59,12 +60,12 @@ func (a *appending) try(ctx context.Context) (uint64, error) {
 			return seq, err
 		}
 	}
-	r, err := a.bus.publish(ctx, a.msg)
+	r, err := a.bus.StoreOnce(ctx, a.msg)
 	if err == nil {
 		return r.Seq, nil
 	}
 	a.doubt = err
-	if !Refused(err, CodeWrongLast) {
+	if !bus.Refused(err, bus.CodeWrongLast) {
 		return 0, err
 	}
 	seq, err := a.resolve(ctx)
@@ -74,7 +75,7 @@ func (a *appending) try(ctx context.Context) (uint64, error) {
 	return seq, err
 }
 
-// errStaleLeader means that the stream knew of an entry that it then did not show. It is Transient.
+// errStaleLeader means that the stream knew of an entry that it then did not show. It is bus.Transient.
 var errStaleLeader = &jetstream.APIError{
 	Code: 503, Description: "the log has grown and does not show it yet",
 }
@@ -82,9 +83,9 @@ var errStaleLeader = &jetstream.APIError{
 // resolve looks for the entry right after last: nowhere else can it be. All zero: it is not stored, nor anything
 // else in its place.
 func (a *appending) resolve(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.bus.answer)
+	ctx, cancel := context.WithTimeout(ctx, a.bus.Answer())
 	defer cancel()
-	next, ok, err := a.bus.Stream(StreamRuns).getOnce(ctx, Lookup{Seq: a.last + 1, Next: a.msg.Subject})
+	next, ok, err := a.bus.Stream(bus.StreamRuns).GetOnce(ctx, bus.Lookup{Seq: a.last + 1, Next: a.msg.Subject})
 	switch {
 	case err != nil:
 		return 0, err
@@ -97,7 +98,7 @@ func (a *appending) resolve(ctx context.Context) (uint64, error) {
 	}
 }
 
-func (a *appending) isOwn(m Message) bool {
+func (a *appending) isOwn(m bus.Message) bool {
 	head, err := record.DecodeHead(m.Header.Get(headerHead))
 	return (err == nil || errors.Is(err, record.ErrNewerVersion)) && head.ID == a.id
 }
@@ -106,7 +107,7 @@ func (a *appending) isOwn(m Message) bool {
 // stream lost its end with its machine's power.
 func (a *appending) isShorter() bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](a.doubt)
-	if !ok || refusal.ErrorCode != CodeWrongLast {
+	if !ok || refusal.ErrorCode != bus.CodeWrongLast {
 		return false
 	}
 	_, number, _ := strings.Cut(refusal.Description, ": ")
@@ -118,24 +119,24 @@ func (a *appending) isShorter() bool {
 // and always for Tail, the stream's leader is asked for the rest.
 //
 // An error ends it. The entry that comes with record.ErrNewerVersion has its head.
-func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
-	return b.read(ctx, run, after, through, b.decodeEntry)
+func (st *Store) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	return st.read(ctx, run, after, through, st.decodeEntry)
 }
 
 // Heads implements runlog.Log: it fetches no blob, opens no seal and decodes no record.
-func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
-	return b.read(ctx, run, after, through, headOnly)
+func (st *Store) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	return st.read(ctx, run, after, through, headOnly)
 }
 
 // headOnly is the decoder of heads.
-func headOnly(_ context.Context, run messages.Ref, m Message) (record.Entry, error) {
+func headOnly(_ context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
 	return decodeHead(run, m)
 }
 
 // decoder reads a message of a log.
-type decoder func(ctx context.Context, run messages.Ref, m Message) (record.Entry, error)
+type decoder func(ctx context.Context, run messages.Ref, m bus.Message) (record.Entry, error)
 
-func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[record.Entry, error] {
+func (st *Store) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(record.Entry{}, err)
@@ -145,7 +146,7 @@ func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64,
 			yield(record.Entry{}, context.Cause(ctx))
 			return
 		}
-		r := reading{bus: b, decode: decode, run: run, at: after, is: after == 0}
+		r := reading{store: st, decode: decode, run: run, at: after, is: after == 0}
 		if r.quick(ctx, yield) && r.at < through {
 			r.slow(ctx, through, yield)
 		}
@@ -154,7 +155,7 @@ func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64,
 
 // reading is a read on its way.
 type reading struct {
-	bus    *Bus
+	store  *Store
 	decode decoder
 	run    messages.Ref
 	at     uint64 // the entry that was yielded last
@@ -164,7 +165,7 @@ type reading struct {
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
 func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) bool) bool {
-	for m, err := range r.bus.Stream(StreamRuns).Scan(ctx, r.run.LogSubject(), r.at+1) {
+	for m, err := range r.store.bus.Stream(bus.StreamRuns).Scan(ctx, r.run.LogSubject(), r.at+1) {
 		if err != nil {
 			return true // the leader will do
 		}
@@ -181,7 +182,7 @@ func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) boo
 // slow yields what the leader has, up to through.
 func (r *reading) slow(ctx context.Context, through uint64, yield func(record.Entry, error) bool) {
 	for r.at < through {
-		m, ok, err := r.bus.Stream(StreamRuns).Get(ctx, Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
+		m, ok, err := r.store.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
 		switch {
 		case err != nil:
 			yield(record.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
@@ -198,19 +199,19 @@ func (r *reading) slow(ctx context.Context, through uint64, yield func(record.En
 }
 
 // misses reports whether there was an entry between the last one and this.
-func (r *reading) misses(m Message) bool {
-	after, err := follows(m)
+func (r *reading) misses(m bus.Message) bool {
+	after, err := m.Follows()
 	return err == nil && r.is && after != r.at
 }
 
-func (r *reading) yield(ctx context.Context, m Message, yield func(record.Entry, error) bool) bool {
+func (r *reading) yield(ctx context.Context, m bus.Message, yield func(record.Entry, error) bool) bool {
 	e, err := r.entry(ctx, m)
 	r.at, r.is, r.head = m.Seq, true, e.Head
 	return yield(e, err) && err == nil
 }
 
-func (r *reading) entry(ctx context.Context, m Message) (record.Entry, error) {
-	head, yes := r.bus.unsigned(r.run, m)
+func (r *reading) entry(ctx context.Context, m bus.Message) (record.Entry, error) {
+	head, yes := r.store.unsigned(r.run, m)
 	if !yes {
 		return r.decode(ctx, r.run, m)
 	}
@@ -218,23 +219,23 @@ func (r *reading) entry(ctx context.Context, m Message) (record.Entry, error) {
 	if r.is {
 		prev = &r.head
 	}
-	return r.bus.disregard(ctx, r.run, m, head, prev, r.decode)
+	return r.store.disregard(ctx, r.run, m, head, prev, r.decode)
 }
 
 // Last implements runlog.Log; the stream's leader answers.
-func (b *Bus) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
+func (st *Store) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
 	if err := run.Check(); err != nil {
 		return record.Entry{}, false, err
 	}
-	m, ok, err := b.Stream(StreamRuns).Get(ctx, Lookup{Last: run.LogSubject()})
+	m, ok, err := st.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Last: run.LogSubject()})
 	if err != nil {
 		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}
 	if !ok {
 		return record.Entry{}, false, nil
 	}
-	if head, yes := b.unsigned(run, m); yes {
-		e, err := b.disregard(ctx, run, m, head, nil, headOnly)
+	if head, yes := st.unsigned(run, m); yes {
+		e, err := st.disregard(ctx, run, m, head, nil, headOnly)
 		return e, true, err
 	}
 	e, err := decodeHead(run, m)

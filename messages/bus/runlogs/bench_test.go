@@ -1,4 +1,4 @@
-package bus_test
+package runlogs_test
 
 import (
 	"fmt"
@@ -12,11 +12,12 @@ import (
 )
 
 func BenchmarkAppend(b *testing.B) {
-	log, _ := bustest.OpenNew(b)
+	conn, _ := bustest.OpenNew(b)
+	logs := bustest.Logs(conn)
 	last := uint64(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		seq, err := log.Append(b.Context(), bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
+		seq, err := logs.Append(b.Context(), bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -25,8 +26,8 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkEvents(b *testing.B) {
-	log, _ := bustest.OpenNew(b)
-	out := log.Open(bustest.Run())
+	conn, _ := bustest.OpenNew(b)
+	out := bustest.Logs(conn).Open(bustest.Run())
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
 		out.Publish(b.Context(), uint64(i), slices.Values([]messages.Event{bustest.Event(bustest.Run(), i, messages.EventStepStart)}))
@@ -37,13 +38,13 @@ func BenchmarkEvents(b *testing.B) {
 }
 
 func BenchmarkSubmit(b *testing.B) {
-	log, _ := bustest.OpenNew(b)
+	conn, _ := bustest.OpenNew(b)
 	var n atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", n.Add(1))}
-			if dup, err := taskqueue.New(log).Submit(b.Context(), bustest.NewTask(run), true); dup || err != nil {
+			if dup, err := taskqueue.New(conn).Submit(b.Context(), bustest.NewTask(run), true); dup || err != nil {
 				b.Errorf("got %v, %v", dup, err)
 				return
 			}
@@ -52,15 +53,16 @@ func BenchmarkSubmit(b *testing.B) {
 }
 
 func BenchmarkReadLog(b *testing.B) {
-	log, _ := bustest.OpenNew(b)
+	conn, _ := bustest.OpenNew(b)
+	logs := bustest.Logs(conn)
 	last := uint64(0)
 	for i := range 30 {
-		last = bustest.MustAppend(b, log, bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
+		last = bustest.MustAppend(b, logs, bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		for _, err := range log.Read(b.Context(), bustest.Run(), 0, last) {
+		for _, err := range logs.Read(b.Context(), bustest.Run(), 0, last) {
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,7 +1,8 @@
-package bus_test
+package bustest
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -9,11 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
-	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
-// line is a connection to NATS that can lose a publish or its answer.
-type line struct {
+// Line is a connection to NATS that can lose a publish or its answer.
+type Line struct {
 	mu      sync.Mutex
 	subject string // of the publishes to lose; empty: none
 	answer  bool   // lose the answer, not the publish
@@ -22,28 +22,29 @@ type line struct {
 	seen    int // publishes to the subject that went through
 }
 
-// lose makes the next publish to a subject, or its answer, disappear.
-func (l *line) lose(subject string, answer bool) {
+// Lose makes the next publish to a subject, or its answer, disappear.
+func (l *Line) Lose(subject string, answer bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.subject, l.answer, l.lost, l.seen = subject, answer, 0, 0
 }
 
-func (l *line) counts() (lost, seen int) {
+// Counts are how many publishes to the subject, or answers, were lost, and how many publishes went through.
+func (l *Line) Counts() (lost, seen int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost, l.seen
 }
 
 // Dial implements nats.CustomDialer.
-func (l *line) Dial(network, address string) (net.Conn, error) {
-	c, err := net.Dial(network, address)
+func (l *Line) Dial(network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(context.Background(), network, address)
 	return &lossy{c, l}, err
 }
 
 type lossy struct {
 	net.Conn
-	line *line
+	line *Line
 }
 
 // Write loses all of a write that publishes to the subject: the client writes each lone request at once.
@@ -81,20 +82,20 @@ func (c *lossy) Read(p []byte) (int, error) {
 	}
 }
 
-// openLossy opens a bus over a line.
-func openLossy(t *testing.T, cfg bus.Config) (*bus.Bus, *line, *nats.Conn) {
-	t.Helper()
-	s, l := bustest.Start(t), &line{}
+// OpenLossy opens a bus over a line.
+func OpenLossy(tb testing.TB, cfg bus.Config) (*bus.Bus, *Line, *nats.Conn) {
+	tb.Helper()
+	s, l := Start(tb), &Line{}
 	opts, err := bus.Options(bus.ConnConfig{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	nc, err := nats.Connect(s.NATSURL, append(opts, nats.SetCustomDialer(l))...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	b, _ := bustest.OpenOver(t, nc, cfg)
-	_, other := bustest.Open(t, s, bus.Config{})
+	tb.Cleanup(nc.Close)
+	b, _ := OpenOver(tb, nc, cfg)
+	_, other := Open(tb, s, bus.Config{})
 	return b, l, other
 }

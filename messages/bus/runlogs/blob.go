@@ -1,4 +1,4 @@
-package bus
+package runlogs
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -49,13 +50,13 @@ func parseBlobRef(s string) (blobRef, error) {
 }
 
 // putBlob stores a payload of a run; the same payload is stored once. All parts are acknowledged when it returns.
-func (b *Bus) putBlob(ctx context.Context, run messages.Ref, data []byte) (blobRef, error) {
-	if len(data) > b.maxBlob {
-		return blobRef{}, fmt.Errorf("%d bytes, more than %d", len(data), b.maxBlob)
+func (st *Store) putBlob(ctx context.Context, run messages.Ref, data []byte) (blobRef, error) {
+	if len(data) > st.cfg.MaxBlob {
+		return blobRef{}, fmt.Errorf("%d bytes, more than %d", len(data), st.cfg.MaxBlob)
 	}
-	most := min(blobPart, int(b.nc.MaxPayload())-blobRoom)
+	most := min(blobPart, int(st.bus.Conn().MaxPayload())-blobRoom)
 	if most < 1 {
-		return blobRef{}, fmt.Errorf("the server's max_payload of %d bytes is too small", b.nc.MaxPayload())
+		return blobRef{}, fmt.Errorf("the server's max_payload of %d bytes is too small", st.bus.Conn().MaxPayload())
 	}
 	sum := sha256.Sum256(data)
 	ref := blobRef{hex.EncodeToString(sum[:]), (len(data) + most - 1) / most, len(data)}
@@ -65,7 +66,7 @@ func (b *Bus) putBlob(ctx context.Context, run messages.Ref, data []byte) (blobR
 			Subject: ref.subject(run, i), Header: nats.Header{},
 			Data: data[i*size : min((i+1)*size, len(data))],
 		}
-		if err := b.StoreFirst(ctx, m); err != nil {
+		if err := st.bus.StoreFirst(ctx, m); err != nil {
 			return blobRef{}, err
 		}
 	}
@@ -78,14 +79,14 @@ func (r blobRef) subject(run messages.Ref, part int) string {
 }
 
 // getBlob reads the payload that a header names, and verifies it.
-func (b *Bus) getBlob(ctx context.Context, run messages.Ref, header string) ([]byte, error) {
+func (st *Store) getBlob(ctx context.Context, run messages.Ref, header string) ([]byte, error) {
 	ref, err := parseBlobRef(header)
 	if err != nil {
 		return nil, err
 	}
 	data := make([]byte, 0, ref.size)
 	for i := range ref.parts {
-		part, err := b.getPart(ctx, ref.subject(run, i))
+		part, err := st.getPart(ctx, ref.subject(run, i))
 		if err != nil {
 			return nil, fmt.Errorf("read part %d of blob %s: %w", i, ref.hash, err)
 		}
@@ -101,8 +102,8 @@ func (b *Bus) getBlob(ctx context.Context, run messages.Ref, header string) ([]b
 }
 
 // getPart asks the leader: a part is acknowledged before what names it.
-func (b *Bus) getPart(ctx context.Context, subject string) ([]byte, error) {
-	s, ok, err := b.Stream(StreamBlobs).Get(ctx, Lookup{Last: subject})
+func (st *Store) getPart(ctx context.Context, subject string) ([]byte, error) {
+	s, ok, err := st.bus.Stream(bus.StreamBlobs).Get(ctx, bus.Lookup{Last: subject})
 	if err == nil && !ok {
 		err = errors.New("it is missing")
 	}

@@ -1,4 +1,4 @@
-package bus_test
+package runlogs_test
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ import (
 // spends publishes what an entry cost and waits until it is stored.
 func spends(t *testing.T, b *bus.Bus, run messages.Ref, seq uint64, at time.Time, nanos int64) {
 	t.Helper()
-	out := b.Open(run)
+	out := bustest.Logs(b).Open(run)
 	l, ok := out.(runlog.Ledger)
 	if !ok {
 		t.Fatal("an outbox of the bus is no ledger")
@@ -33,7 +33,7 @@ func reads(t *testing.T, b *bus.Bus, tenant string, at time.Time, day, month flo
 	var today, all float64
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var err error
-		if today, all, err = b.Spent(t.Context(), tenant, at); err != nil {
+		if today, all, err = bustest.Logs(b).Spent(t.Context(), tenant, at); err != nil {
 			t.Fatal(err)
 		}
 		if messages.RoundCost(today) == day && messages.RoundCost(all) == month {
@@ -101,13 +101,13 @@ func TestSpentWithoutItsStream(t *testing.T) {
 	if _, err := nc.Request("$JS.API.STREAM.DELETE."+bus.StreamSpend, nil, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if today, month, err := b.Spent(t.Context(), "acme", time.Now()); err == nil {
+	if today, month, err := bustest.Logs(b).Spent(t.Context(), "acme", time.Now()); err == nil {
 		t.Errorf("%g and %g were spent, it says", today, month)
 	}
 	if _, err := taskqueue.New(b).Tasks(t.Context()); err == nil {
 		t.Error("a worker may begin although nothing that it spends could be counted")
 	}
-	if _, _, err := b.Spent(t.Context(), "a.>", time.Now()); err == nil {
+	if _, _, err := bustest.Logs(b).Spent(t.Context(), "a.>", time.Now()); err == nil {
 		t.Error("a tenant that is a filter is read")
 	}
 }
