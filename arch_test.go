@@ -45,6 +45,7 @@ var forbidden = map[string][]string{
 	"worker/agenttest":   {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/live":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
+	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
@@ -192,8 +193,8 @@ func breaks(dep, pkg, rule string) bool {
 // Only the wiring imports leaves: it chooses between them.
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
-		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/web", "tools/search", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
+		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/web", "tools/search", "tools/mcp", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")

@@ -99,11 +99,15 @@ func (s *Set) Specs(names []string) ([]messages.ToolSpec, error) {
 	return specs, nil
 }
 
-// Has reports whether there is a tool of that name.
-func (s *Set) Has(name string) bool { return s != nil && s.members[name] != nil }
+// Has reports whether there is a tool of that name that is present.
+func (s *Set) Has(name string) bool {
+	return s != nil && s.members[name] != nil && s.members[name].present()
+}
 
-// Names are those of all tools, sorted.
-func (s *Set) Names() []string { return slices.Clone(s.names) }
+// Names are those of all tools that are present, sorted.
+func (s *Set) Names() []string {
+	return slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return !s.members[name].present() })
+}
 
 // Effect of a tool. That of an unknown tool is once: nothing may be assumed about it.
 func (s *Set) Effect(name string) messages.Effect {

@@ -142,5 +142,6 @@ func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more
 
 // fits reports whether this worker has what a run needs.
 func (w *Worker) fits(n *messages.Needs) bool {
-	return n.Missing(func(tool string) bool { return slices.Contains(w.cfg.Tools, tool) }, w.cfg.Labels) == ""
+	offered := w.tools()
+	return n.Missing(func(tool string) bool { return slices.Contains(offered, tool) }, w.cfg.Labels) == ""
 }

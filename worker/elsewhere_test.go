@@ -208,7 +208,7 @@ func TestTooManyToolsToAnnounce(t *testing.T) {
 		names[i] = fmt.Sprint("crane_", i)
 	}
 	b := h.open(h.conn())
-	w := worker.New(worker.Config{Bus: b, Runner: runner.New(runner.Config{Life: "w"}), Roster: roster.New(b).NewRoster(""), Tools: names})
+	w := worker.New(worker.Config{Bus: b, Runner: runner.New(runner.Config{Life: "w"}), Roster: roster.New(b).NewRoster(""), Tools: func() []string { return names }})
 	if err := w.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "tools: has more than 1024") {
 		t.Errorf("it ended with %v", err)
 	}

@@ -163,7 +163,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {
-		cfg.Tools = set.Names()
+		cfg.Tools = set.Names
 	}
 	if cfg.Look == 0 {
 		cfg.Look = 300 * time.Millisecond

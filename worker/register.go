@@ -112,8 +112,16 @@ func (w *Worker) describe(trials int) messages.WorkerStatus {
 	return messages.WorkerStatus{
 		Name: w.cfg.Name, ID: w.id, Host: host, Version: w.cfg.Version, Since: w.since,
 		Slots: w.cfg.Slots, Busy: w.fetch.Busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
-		Tools: w.cfg.Tools, Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained,
+		Tools: w.tools(), Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained,
 	}
+}
+
+// tools are those that are offered now.
+func (w *Worker) tools() []string {
+	if w.cfg.Tools == nil {
+		return nil
+	}
+	return w.cfg.Tools()
 }
 
 // begun counts the tasks in hand by tenant, without wake-ups.

@@ -41,16 +41,16 @@ type Config struct {
 	Fleet        *roster.Fleet  // through which the worker speaks. Default: that of Bus
 	Controller   *runlog.Controller
 	Runner       *runner.Runner
-	Slots        int            // runs worked at once; default 64
-	DrainTimeout time.Duration  // how long a stop waits for steps to end before it aborts them; default 30 s
-	Look         time.Duration  // between two looks at all lanes, about; hints may be lost. Default 3.5 s
-	Log          *slog.Logger   // default: discard
-	Name         string         // that the worker is listed with. Default: its id
-	Version      string         // of the program, that it is listed with
-	Caps         *quotas.Caps   // those of the Runner's Controller; nil: nothing is capped or paused
-	Clock        *bus.Clock     // that of the Controller; nil: this machine's clock is trusted
-	Roster       *roster.Roster // the other workers, as the Runner knows them; nil: it knows of none
-	Tools        []string       // names of what the Runner offers, that it is listed with
+	Slots        int             // runs worked at once; default 64
+	DrainTimeout time.Duration   // how long a stop waits for steps to end before it aborts them; default 30 s
+	Look         time.Duration   // between two looks at all lanes, about; hints may be lost. Default 3.5 s
+	Log          *slog.Logger    // default: discard
+	Name         string          // that the worker is listed with. Default: its id
+	Version      string          // of the program, that it is listed with
+	Caps         *quotas.Caps    // those of the Runner's Controller; nil: nothing is capped or paused
+	Clock        *bus.Clock      // that of the Controller; nil: this machine's clock is trusted
+	Roster       *roster.Roster  // the other workers, as the Runner knows them; nil: it knows of none
+	Tools        func() []string // names of what the Runner offers now, that it is listed with; nil: none. It returns at once
 	Labels       messages.Labels
 	// Alone: no other worker will ever come, so runs that need what this one lacks fail instead of waiting. Without a Roster
 	// it is always so.

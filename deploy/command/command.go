@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/command/policy"
 	"github.com/longshore-run/longshore/deploy/command/replay"
+	"github.com/longshore-run/longshore/deploy/command/tools"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/dispatcher/cli/runs"
 )
@@ -45,6 +46,7 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(replay.Command(p.connect, raw))
 	root.AddCommand(policy.Command(p.connect, raw))
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
+	root.AddCommand(tools.Command(tools.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
 	forEval.Ephemeral = !p.fleetElsewhere()

@@ -92,7 +92,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL})
+	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL, Version: version})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Logs: logs, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
-		Roster: seen, Tools: set.Names(), Labels: labels, Alone: parts.alone,
+		Roster: seen, Tools: set.Names, Labels: labels, Alone: parts.alone,
 	})
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
@@ -186,7 +186,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage), remembers(short)), observability.ServeConfig{Log: log}, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage), remembers(short), box.Degraded), observability.ServeConfig{Log: log}, ready)
 	})
 	return group.Wait()
 }

@@ -34,6 +34,8 @@ type Granted struct {
 	// Families are the other parts of the file by the names of families of tools. What a part means its family knows.
 	Families map[string]json.RawMessage
 	Dir      string // of the file: names of files in it are relative to there
+	// Path and Home are the variables PATH and HOME, the only ones that processes of tools inherit.
+	Path, Home string
 }
 
 // Granted is what the file grants; without one, nothing.
@@ -100,7 +102,7 @@ func parseTools(data []byte, dir string, env map[string]string) (*Granted, error
 	if err != nil {
 		return nil, strict.Under("spec", err)
 	}
-	return &Granted{Credentials: store, Families: file.Spec, Dir: dir}, nil
+	return &Granted{Credentials: store, Families: file.Spec, Dir: dir, Path: env["PATH"], Home: env["HOME"]}, nil
 }
 
 // secretOf reads the secret of a credential.

@@ -27,13 +27,27 @@ type Needs struct {
 	Dir         string       // names of files in the operator's file are relative to it
 	Log         *slog.Logger // never gets arguments or results
 	RedisURL    string       // of the worker; empty or "none" without one
+	Version     string       // of this program
+	Path, Home  string       // of the worker's environment, for processes of tools
+	// Degraded takes a check of what a family can do without for a while. It must return at once.
+	Degraded func(check func() error)
 }
 
 // Box holds the tools of a worker.
 type Box struct {
 	Tools []tools.Tool
 
-	shut []func() error
+	shut   []func() error
+	checks []func() error
+}
+
+// Degraded says what tools do without at the moment, such as servers that are away; nil: nothing. It returns at once.
+func (b *Box) Degraded() error {
+	var errs []error
+	for _, check := range b.checks {
+		errs = append(errs, check())
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends what the tools hold open. No call may be under way.
@@ -56,10 +70,11 @@ func families() map[string]family {
 		"search": searchTools,
 		"kv":     kvTools,
 		"sql":    sqlTools,
+		"mcp":    mcpTools,
 	}
 }
 
-// Open makes the tools that need no grant, and those of the file, which says which Credentials and which Dir needs has. The
+// Open makes the tools that need no grant, and those of the file, which says which Credentials, which Dir and which Path and Home needs has. The
 // caller closes the Box.
 func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	b := &Box{}
@@ -71,7 +86,8 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 		b.Tools = append(b.Tools, made...)
 	}
 	granted, known := t.Granted(), families()
-	needs.Credentials, needs.Dir = granted.Credentials, granted.Dir
+	needs.Credentials, needs.Dir, needs.Path, needs.Home = granted.Credentials, granted.Dir, granted.Path, granted.Home
+	needs.Degraded = func(check func() error) { b.checks = append(b.checks, check) }
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())

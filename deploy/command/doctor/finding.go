@@ -64,7 +64,7 @@ type doctor struct {
 
 // examine yields what was found, group after group; they are looked at together.
 func (d *doctor) examine(ctx context.Context) iter.Seq[[]Finding] {
-	groups := []func(context.Context) []Finding{d.settings, d.messageStore, d.cache, d.models, d.keys, d.folders, d.machine}
+	groups := []func(context.Context) []Finding{d.settings, d.messageStore, d.cache, d.models, d.tools, d.keys, d.folders, d.machine}
 	return func(yield func([]Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

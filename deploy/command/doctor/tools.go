@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/deploy/toolbox"
+	"github.com/longshore-run/longshore/tools/mcp"
+)
+
+// tools looks at the MCP servers of a worker, and compares their tools with the lock file.
+func (d *doctor) tools(ctx context.Context) []Finding {
+	t := &d.env.worker.Tools
+	if d.env.role != roleWorker || d.env.wrong != nil || t.ToolsFile == "" {
+		return nil // the check of the settings tells what is wrong with them
+	}
+	part, err := toolbox.OpenMCP(t, toolbox.Needs{Log: slog.New(slog.DiscardHandler), Version: d.version})
+	switch {
+	case errors.Is(err, toolbox.ErrNoMCP):
+		return nil
+	case err != nil:
+		return []Finding{fail("tools", "correct the file of LONGSHORE_TOOLS", "a worker would not start: %v", err)}
+	}
+	var out []Finding
+	for _, name := range slices.Sorted(maps.Keys(part.Config.Servers)) {
+		out = append(out, d.mcpServer(ctx, part, name))
+	}
+	return out
+}
+
+func (d *doctor) mcpServer(ctx context.Context, part *toolbox.MCP, name string) Finding {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
+	check := "mcp " + name
+	all, err := mcp.Inspect(ctx, part.Config, part.Lock, name, part.Deps)
+	if err != nil {
+		return fail(check, "start it, or correct its part of the tools file; one that is installed first may need a longer --timeout", "%v", err)
+	}
+	by := map[mcp.State][]string{}
+	for _, st := range all {
+		by[st.State] = append(by[st.State], st.Tool)
+	}
+	if bad := append(by[mcp.Changed], by[mcp.Gone]...); len(bad) > 0 {
+		return fail(check, "compare with `longshore tools list "+name+"`, then `longshore tools pin "+name+"` and read the lock file",
+			"not as the lock file says, and disabled: %s", someOf(bad))
+	}
+	found := fmt.Sprintf("%d tools as pinned", len(by[mcp.Pinned]))
+	switch others := append(by[mcp.New], by[mcp.Refused]...); {
+	case len(by[mcp.Pinned]) == 0 && len(others) > 0:
+		return warn(check, "`longshore tools pin "+name+"` and read the lock file", "none of its %d tools is pinned", len(others))
+	case len(others) > 0:
+		found += fmt.Sprintf(", %d not offered", len(others))
+	}
+	return ok(check, "%s", found)
+}
+
+// someOf names a few of many.
+func someOf(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
