@@ -95,7 +95,11 @@ func (o owner) Adopt(d *taskqueue.Delivery) bool {
 // recruit wakes runs that wait for a worker like this one, as many as it has slots for, until ctx ends.
 func (w *Worker) recruit(ctx context.Context) {
 	passed := uint64(0) // up to where in the line no run fits
+	var offered []string
 	for {
+		if now := w.tools(); !slices.Equal(now, offered) {
+			offered, passed = now, 0 // what did not fit may fit by now
+		}
 		at, more, err := w.recruitFrom(ctx, passed)
 		if passed = at; err != nil && ctx.Err() == nil {
 			w.cfg.Log.WarnContext(ctx, "look for runs that wait for a worker", "err", err)

@@ -34,11 +34,32 @@ func TestMain(m *testing.M) {
 	switch mode := os.Getenv(modeVariable); mode {
 	case "":
 		goleak.VerifyTestMain(m)
+	case "parent":
+		parent()
 	case "sdk":
 		_ = sdkServer(os.Getenv("MCP_TEST_DIR")).Run(context.Background(), &sdk.StdioTransport{})
 	default:
 		hostile(mode, os.Stdin, os.Stdout)
 	}
+}
+
+// parent is a worker that holds a server which hears of nothing, until it is killed.
+func parent() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	d := mcp.Deps{Path: os.Getenv("PATH"), Log: slog.New(slog.DiscardHandler)}
+	cfg, err := mcp.ParseConfig(fmt.Appendf(nil, `{"servers":{"s":{"command":[%q],"env":{%q:"deaf"},"resources":true}}}`, self, modeVariable), nil)
+	if err != nil {
+		panic(err)
+	}
+	f, err := mcp.Open(context.Background(), cfg, &mcp.Lock{}, d)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(f.Degraded())
+	select {}
 }
 
 const patience = 20 * time.Second

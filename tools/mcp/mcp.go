@@ -28,6 +28,9 @@ import (
 // firstWait is how long Open waits for servers: long enough for one that is installed. One that comes later is offered then.
 const firstWait = 10 * time.Second
 
+// maxOffered is how many tools all servers may have: a worker announces each.
+const maxOffered = 512
+
 // Deps are what servers are reached with.
 type Deps struct {
 	Credentials *credential.Store
@@ -63,7 +66,9 @@ func Open(ctx context.Context, cfg Config, lock *Lock, d Deps) (*Family, error) 
 			return nil, strict.Under("servers."+strict.Shown(name), err)
 		}
 		f.servers = append(f.servers, s)
-		f.made = append(f.made, made...)
+		if f.made = append(f.made, made...); len(f.made) > maxOffered {
+			return nil, wrong("servers", "have more than %d tools together: list those that are used in tools of each", maxOffered)
+		}
 	}
 	var owned context.Context
 	owned, f.stop = context.WithCancel(context.WithoutCancel(ctx))

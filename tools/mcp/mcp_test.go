@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -103,28 +102,6 @@ func TestAttack119CleanEnvironment(t *testing.T) {
 	}
 	none := func(c *tools.Call) { c.Grants.Credentials = []string{} }
 	expect(t, call(t, set, "s_env", map[string]any{"text": ""}, none), messages.CodePolicy, `"tracker", is not in the agent's grants`)
-}
-
-// A process ends with its family, and so do its children.
-func TestChildrenEnd(t *testing.T) {
-	f, set := one(t, stdio(t, "sdk"))
-	pid, err := strconv.Atoi(text(call(t, set, "s_spawn", map[string]any{"text": ""})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the child ends", func() bool {
-		if syscall.Kill(pid, 0) != nil {
-			return true
-		}
-		status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")) // a zombie that init did not reap yet
-		return err != nil || strings.Contains(string(status), ") Z ")
-	})
 }
 
 // A call that dies with its server is reported as what it may have done, once, and the server comes again.
