@@ -107,7 +107,7 @@ func TestAttack119CleanEnvironment(t *testing.T) {
 // A call that dies with its server is reported as what it may have done, once, and the server comes again.
 func TestCrashInACall(t *testing.T) {
 	s := stdio(t, "sdk")
-	s.Tools = []string{"crash", "echo"}
+	s.Tools, s.Effects = []string{"crash", "echo"}, map[string]messages.Effect{"echo": messages.EffectRead}
 	f, set := one(t, s)
 	expect(t, call(t, set, "s_crash", map[string]any{"text": ""}), messages.CodeToolUnknownOutcome, "may or may not have taken effect")
 	if got := note(s, "effects"); got != "x" {
