@@ -25,8 +25,8 @@ func (m *Metrics) Lag(consumer string, f func() (l bus.Lag, ok bool)) error {
 		name, help string
 		of         func(bus.Lag) float64
 	}{
-		{"consumer_lag", "Messages that a consumer has still to take, by its name.", func(l bus.Lag) float64 { return float64(l.Messages) }},
-		{"consumer_lag_seconds", "Age of the first message that a consumer has still to take.", func(l bus.Lag) float64 { return age(l.Oldest) }},
+		{"consumer_lag", "Messages that a consumer has not yet processed, by its name.", func(l bus.Lag) float64 { return float64(l.Messages) }},
+		{"consumer_lag_seconds", "Age of the first message that a consumer has not yet processed.", func(l bus.Lag) float64 { return age(l.Oldest) }},
 	} {
 		described := Described{Name: d.name, Type: typeGauge, Labels: []string{"consumer"}, Help: d.help}
 		as := desc(d.name, d.help, described.Labels...)

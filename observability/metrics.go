@@ -29,7 +29,7 @@ func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), known: map[string]Described{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := factory{m}
-	f.gauge("build_info", "The program that runs: always 1.", prometheus.Labels{"version": cmp.Or(version, labelUnknown)}).Set(1)
+	f.gauge("build_info", "The running version: always 1.", prometheus.Labels{"version": cmp.Or(version, labelUnknown)}).Set(1)
 	return m
 }
 

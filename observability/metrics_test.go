@@ -108,13 +108,13 @@ func TestObserveRun(t *testing.T) {
 		m.Observe(e, false)
 	}
 	compare(t, m, `
-# HELP longshore_build_info The program that runs: always 1.
+# HELP longshore_build_info The running version: always 1.
 # TYPE longshore_build_info gauge
 longshore_build_info{version="1.2.3"} 1
 # HELP longshore_cancels_total Requests to cancel a run.
 # TYPE longshore_cancels_total counter
 longshore_cancels_total 1
-# HELP longshore_events_malformed_total Events that could not be understood, and count for nothing else.
+# HELP longshore_events_malformed_total Events that could not be read and are not counted elsewhere.
 # TYPE longshore_events_malformed_total counter
 longshore_events_malformed_total 0
 # HELP longshore_events_seen_total Events that were consumed.
@@ -132,13 +132,13 @@ longshore_events_seen_total{name="step_start"} 1
 longshore_events_seen_total{name="tool_execution_end"} 3
 longshore_events_seen_total{name="tool_execution_start"} 1
 longshore_events_seen_total{name="turn_end"} 1
-# HELP longshore_model_calls_total Calls of models that were answered.
+# HELP longshore_model_calls_total Model calls that were answered.
 # TYPE longshore_model_calls_total counter
 longshore_model_calls_total{model="gpt-4o",provider="openai",stop="tool_calls"} 1
-# HELP longshore_model_failures_total Calls of models that failed for good.
+# HELP longshore_model_failures_total Model calls that failed permanently.
 # TYPE longshore_model_failures_total counter
 longshore_model_failures_total{code="model_timeout"} 1
-# HELP longshore_model_tokens_total Tokens of calls of models; cache and reasoning tokens are a part of the others with some providers.
+# HELP longshore_model_tokens_total Tokens of model calls; with some providers cache and reasoning tokens are part of the others.
 # TYPE longshore_model_tokens_total counter
 longshore_model_tokens_total{kind="cache_read",model="gpt-4o",provider="openai"} 50
 longshore_model_tokens_total{kind="cache_write",model="gpt-4o",provider="openai"} 0
@@ -166,10 +166,10 @@ longshore_runs_finished_total{agent="reviewer",code="model_timeout",status="fail
 # HELP longshore_runs_started_total Runs that were started.
 # TYPE longshore_runs_started_total counter
 longshore_runs_started_total{agent="reviewer"} 1
-# HELP longshore_runs_waiting_total Times that a run began to wait.
+# HELP longshore_runs_waiting_total Times that a run started to wait.
 # TYPE longshore_runs_waiting_total counter
 longshore_runs_waiting_total{reason="approval"} 1
-# HELP longshore_tool_calls_total Calls of tools; the outcome is ok or why one failed.
+# HELP longshore_tool_calls_total Tool calls; the outcome is ok or the error code.
 # TYPE longshore_tool_calls_total counter
 longshore_tool_calls_total{outcome="error",tool="other"} 1
 longshore_tool_calls_total{outcome="ok",tool="read_file"} 1

@@ -183,7 +183,7 @@ func (p *parked) byReason() (n map[string]int, since map[string]time.Time) {
 }
 
 func (p *parked) count() viewed {
-	return p.viewed("runs_parked", "Runs that wait, by what they wait for: "+strings.Join(parkReasons(), ", ")+", or what a tool names.", func(show func(float64, string)) {
+	return p.viewed("runs_parked", "Waiting runs, by what they wait for: "+strings.Join(parkReasons(), ", ")+", or what a tool names.", func(show func(float64, string)) {
 		n, _ := p.byReason()
 		for reason, n := range n {
 			show(float64(n), reason)
@@ -192,7 +192,7 @@ func (p *parked) count() viewed {
 }
 
 func (p *parked) oldest() viewed {
-	return p.viewed("runs_parked_oldest_seconds", "How long the first of the runs that wait has waited, by what they wait for.", func(show func(float64, string)) {
+	return p.viewed("runs_parked_oldest_seconds", "Longest wait of the waiting runs, by what they wait for.", func(show func(float64, string)) {
 		n, since := p.byReason()
 		for reason := range n {
 			show(age(since[reason]), reason)

@@ -72,7 +72,7 @@ func look[T any](ctx context.Context, v *View, p *part[T], what string, get func
 // NewView adds to the metrics of a dispatcher those of the fleet; kept is the retention of its process. Nothing is shown before Run.
 func NewView(m *Metrics, b *bus.Bus, kept *retention.Retention, log *slog.Logger) (*View, error) {
 	v := &View{bus: b, queue: taskqueue.New(b), kept: kept, roster: roster.New(b), log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
-	if err := m.Counter("fleet_look_failures_total", "Looks at a part of the fleet that failed: that part is not shown.", func() float64 {
+	if err := m.Counter("fleet_look_failures_total", "Failed attempts to read a part of the fleet, whose metrics are then absent.", func() float64 {
 		return float64(v.failures.Load())
 	}); err != nil {
 		return nil, err
@@ -146,15 +146,15 @@ func readOf[T any](p *part[T], kind prometheus.ValueType, d Described, each func
 func (v *View) metrics() []viewed {
 	lane := []string{"priority", "tenant"}
 	return []viewed{
-		gaugeOf(&v.lanes, "queue_tasks", "Messages in a lane that no worker was given; of the fullest lanes, the rest is summed up as (other). The lane of wake-ups has no tenant.", lane,
+		gaugeOf(&v.lanes, "queue_tasks", "Undelivered messages in a lane, for the fullest lanes; the rest is summed up as (other). The lane of wake-ups has no tenant.", lane,
 			func(all []taskqueue.Depth, show func(float64, ...string)) {
 				eachLane(all, func(d taskqueue.Depth) float64 { return float64(d.Queued) }, add, show)
 			}),
-		gaugeOf(&v.lanes, "queue_in_flight", "Messages in a lane that a worker has, or had and has to get again.", lane,
+		gaugeOf(&v.lanes, "queue_in_flight", "Messages in a lane that a worker holds, or that wait for redelivery.", lane,
 			func(all []taskqueue.Depth, show func(float64, ...string)) {
 				eachLane(all, func(d taskqueue.Depth) float64 { return float64(d.InFlight) }, add, show)
 			}),
-		gaugeOf(&v.lanes, "queue_oldest_seconds", "Age of the first message in a lane that no worker was given.", lane,
+		gaugeOf(&v.lanes, "queue_oldest_seconds", "Age of the first undelivered message in a lane.", lane,
 			func(all []taskqueue.Depth, show func(float64, ...string)) {
 				eachLane(all, func(d taskqueue.Depth) float64 { return age(d.Oldest) }, func(a, b float64) float64 { return max(a, b) }, show)
 			}),
@@ -175,10 +175,10 @@ func (v *View) metrics() []viewed {
 				show(float64(l.tasks), "task")
 				show(float64(l.webhooks), "webhook")
 			}),
-		gaugeOf(&v.overdue, "retention_overdue_seconds", "How long the first run whose retention is over has waited to be removed; 0 when none waits.", nil,
+		gaugeOf(&v.overdue, "retention_overdue_seconds", "How long the first run whose retention is over has waited to be removed; 0 if none waits.", nil,
 			func(d time.Duration, show func(float64, ...string)) { show(d.Seconds()) }),
 		readOf(&v.letters, prometheus.CounterValue,
-			Described{Name: "dead_letters_stored_total", Type: typeCounter, Help: "Dead letters that were ever stored, as the stream counts them."},
+			Described{Name: "dead_letters_stored_total", Type: typeCounter, Help: "Dead letters stored so far, as counted by the stream."},
 			func(l letters, show func(float64, ...string)) { show(float64(l.stored)) }),
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // gate is who may ask a dispatcher over HTTP, and what must run for that.
 type gate struct {
-	api  *api.Access // nil: everybody
+	api  *api.Access // nil: no authentication
 	jwts *jwks.Tokens
 	log  *slog.Logger
 }

@@ -40,7 +40,7 @@ type DevConfig struct {
 	Retention time.Duration   // default 7 days
 	Lite      time.Duration   // how long /run-lite waits; default 2 min
 	Webhooks  settings.Webhooks
-	Access    settings.Access // of HTTP; zero: everybody on this machine
+	Access    settings.Access // to HTTP; zero: no authentication, on loopback only
 	Traces    settings.Traces
 	RunIndex  settings.RunIndex // auto, or zero: a file in Dir
 	Version   string

@@ -109,20 +109,20 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
-	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
+	if err := metrics.Counter("foreign_events_total", "Messages on event subjects that are not events.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
 	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
-	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
+	if err := metrics.Counter("untold_acts_total", "Changes by people for which the event could not be stored.", func() float64 { return float64(svc.Untold()) }); err != nil {
 		return err
 	}
 	if err := retentionMetrics(metrics, kept); err != nil {
 		return err
 	}
 	denied := func() float64 { return float64(denials.Total()) }
-	if err := metrics.Counter("auth_denied_total", "Requests that were refused for who asked.", denied); err != nil {
+	if err := metrics.Counter("auth_denied_total", "Requests that were refused because of their caller.", denied); err != nil {
 		return err
 	}
 	if err := indexMetrics(metrics, runs); err != nil {
@@ -181,7 +181,7 @@ func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.
 	return api.New(cfg), cfg.Hub
 }
 
-// beside serves probes and scrapes at their paths, and everything else by the API. Probes are open to everybody.
+// beside serves probes and scrapes at their paths, and everything else by the API. Probes need no authentication.
 func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", front)

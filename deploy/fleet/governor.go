@@ -124,17 +124,17 @@ func (g *guard) metrics(m *observability.Metrics) error {
 	count := func(name, help string, f func() float64) { errs = append(errs, m.Counter(name, help, f)) }
 	gauge := func(name, help string, f func() float64) { errs = append(errs, m.Gauge(name, help, f)) }
 	if g != nil {
-		errs = append(errs, m.CountersBy("model_retries_total", "Calls of models that failed and were made again, by why.", "code", g.retries.all))
+		errs = append(errs, m.CountersBy("model_retries_total", "Model calls that failed and were retried, by code.", "code", g.retries.all))
 	}
 	if g != nil && g.governor != nil {
 		s := g.governor.Stats
-		count("governor_admitted_total", "Model calls that our own limits let through.", func() float64 { return float64(s().Admitted) })
-		count("governor_waits_total", "Of them, those that waited for their turn.", func() float64 { return float64(s().Waited) })
+		count("governor_admitted_total", "Model calls that the fleet's own limits admitted.", func() float64 { return float64(s().Admitted) })
+		count("governor_waits_total", "Admitted model calls that waited for their turn.", func() float64 { return float64(s().Waited) })
 		count("governor_wait_seconds_total", "Time that model calls waited for their turn.", func() float64 { return s().Waiting.Seconds() })
 		count("governor_refused_total", "Model calls that would have waited too long.", func() float64 { return float64(s().Refused) })
 		count("governor_errors_total", "Failures of Redis that the governor saw.", func() float64 { return float64(s().Errors) })
 		gauge("governor_workers", "Workers that share the limits, as seen last.", func() float64 { return float64(s().Workers) })
-		gauge("governor_degraded", "Whether Redis is away and this worker keeps to its share of the limits.", func() float64 {
+		gauge("governor_degraded", "Whether Redis is unavailable and this worker applies its share of the limits.", func() float64 {
 			if s().Degraded {
 				return 1
 			}
@@ -144,7 +144,7 @@ func (g *guard) metrics(m *observability.Metrics) error {
 	if g != nil && g.cache != nil {
 		s := g.cache.Stats
 		count("reply_cache_hits_total", "Model calls answered by the reply cache.", func() float64 { return float64(s().Hits) })
-		count("reply_cache_misses_total", "Model calls that asked the reply cache in vain.", func() float64 { return float64(s().Misses) })
+		count("reply_cache_misses_total", "Model calls that the reply cache could not answer.", func() float64 { return float64(s().Misses) })
 		count("reply_cache_stores_total", "Replies written to the reply cache.", func() float64 { return float64(s().Stores) })
 		count("reply_cache_errors_total", "Failures of the reply cache.", func() float64 { return float64(s().Errors) })
 	}

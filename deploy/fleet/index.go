@@ -84,7 +84,7 @@ func indexMetrics(m *observability.Metrics, x *index.Index) error {
 	if err != nil {
 		return err
 	}
-	return m.Gauge("index_failing", "1 while the run index cannot be kept; the log says why.", func() float64 {
+	return m.Gauge("index_failing", "1 while the run index cannot be updated; the log says why.", func() float64 {
 		if x.Failing() {
 			return 1
 		}

@@ -156,7 +156,7 @@ func modelMetrics(m *observability.Metrics, p model.Provider) error {
 	if !ok {
 		return nil
 	}
-	return m.Gauge("model_circuits_open", "Models that are not called for now because they failed too often.", func() float64 {
+	return m.Gauge("model_circuits_open", "Models whose circuit is open because they failed too often.", func() float64 {
 		n := 0
 		for _, c := range r.Circuits() {
 			if c.State != circuit.Closed {

@@ -50,9 +50,9 @@ func signing(s settings.Dispatcher) (signer bus.SigningKey, keys bus.ControlKeys
 // ignoredMetrics count what is stored and not obeyed.
 func ignoredMetrics(m *observability.Metrics, b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas) error {
 	return errors.Join(
-		m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
+		m.Counter("ignored_decisions_total", "Decisions of people that were ignored because they had no valid signature.",
 			func() float64 { return float64(logs.Ignored()) }),
-		m.Counter("ignored_revisions_total", "Revisions of API keys, agents, prompts and quotas that did not count, for they had no valid signature.",
+		m.Counter("ignored_revisions_total", "Revisions of API keys, agents, prompts and quotas that were ignored because they had no valid signature.",
 			func() float64 { return float64(b.IgnoredRevisions()) }),
 		m.Counter("unreadable_quotas_total", "Quotas that could not be read.", func() float64 { return float64(granted.UnreadableQuotas()) }),
 	)

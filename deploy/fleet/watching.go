@@ -43,9 +43,9 @@ func watching(
 func watcherMetrics(m *observability.Metrics, hub *events.Hub) error {
 	return errors.Join(
 		m.Gauge("watchers", "Clients that follow a run over HTTP.", func() float64 { return float64(hub.Watchers()) }),
-		m.Gauge("watchers_lag", "Events that were stored and that watchers were not given yet, as of the last one that came.",
+		m.Gauge("watchers_lag", "Stored events that watchers have not received yet, as of the last event.",
 			func() float64 { return float64(hub.Pending()) }),
-		m.Counter("watchers_stalled_total", "Times that a watcher was too slow for memory and had to read from the stream.",
+		m.Counter("watchers_stalled_total", "Times that a watcher was too slow for the buffer and had to read from the stream.",
 			func() float64 { return float64(hub.Stalls()) }),
 	)
 }
@@ -67,7 +67,7 @@ func retentionMetrics(m *observability.Metrics, kept *retention.Retention) error
 			all, _ := kept.Purged()
 			return float64(all)
 		}),
-		m.Counter("runs_removed_late_total", "Those of the runs that were removed whose end was no longer among the events.", func() float64 {
+		m.Counter("runs_removed_late_total", "Removed runs whose end was no longer among the events.", func() float64 {
 			_, missed := kept.Purged()
 			return float64(missed)
 		}),

@@ -271,25 +271,25 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	}
 	gauge("worker_slots", "Runs that may be worked at once.", func(s worker.Stats) int { return s.Slots })
 	gauge("worker_slots_busy", "Slots in use.", func(s worker.Stats) int { return s.Busy })
-	gauge("worker_tickets_held", "Task messages in hand.", func(s worker.Stats) int { return s.Held })
-	gauge("worker_suspects", "Runs in quarantine, tried apart because they may be what kills workers, or waiting for it.", func(s worker.Stats) int { return s.Suspects })
-	gauge("worker_lanes", "Lanes of the queue that this worker believes to have tasks.", func(s worker.Stats) int { return s.Lanes })
-	errs = append(errs, m.Counter("worker_lanes_full_total", "Lanes that could not be made: the stream has no room for more.", func() float64 {
+	gauge("worker_tickets_held", "Task messages held.", func(s worker.Stats) int { return s.Held })
+	gauge("worker_suspects", "Runs in quarantine, or waiting for it, because they may be what kills workers.", func(s worker.Stats) int { return s.Suspects })
+	gauge("worker_lanes", "Lanes of the queue that have tasks, as far as this worker knows.", func(s worker.Stats) int { return s.Lanes })
+	errs = append(errs, m.Counter("worker_lanes_full_total", "Lanes that could not be created because the stream has no room for more.", func() float64 {
 		return float64(w.Stats().LanesFull)
 	}))
 	count("worker_claims_total", "Claims made.", func(s runner.Stats) uint64 { return s.Claims })
-	count("worker_reclaims_total", "Claims of runs whose worker was gone.", func(s runner.Stats) uint64 { return s.Reclaims })
+	count("worker_reclaims_total", "Claims of runs whose worker was lost.", func(s runner.Stats) uint64 { return s.Reclaims })
 	count("worker_fenced_total", "Runs lost to another worker.", func(s runner.Stats) uint64 { return s.Fenced })
 	count("worker_released_total", "Runs handed back.", func(s runner.Stats) uint64 { return s.Released })
-	errs = append(errs, m.Counter("worker_redeliveries_total", "Task messages that came again: they were given back, or their worker was not heard of within the ack wait.",
+	errs = append(errs, m.Counter("worker_redeliveries_total", "Redelivered task messages: they were given back, or their worker was silent for the ack wait.",
 		func() float64 { return float64(w.Stats().Redelivered) }))
-	count("worker_repeated_model_calls_total", "Calls of models that a worker that was lost may have made before.", func(s runner.Stats) uint64 { return s.RepeatedModelCalls })
-	count("worker_repeated_tool_calls_total", "Calls of tools that a worker that was lost had begun before.", func(s runner.Stats) uint64 { return s.RepeatedToolCalls })
+	count("worker_repeated_model_calls_total", "Model calls that a lost worker may have made before.", func(s runner.Stats) uint64 { return s.RepeatedModelCalls })
+	count("worker_repeated_tool_calls_total", "Tool calls that a lost worker had already started.", func(s runner.Stats) uint64 { return s.RepeatedToolCalls })
 	count("worker_poisoned_total", "Runs given up after too many attempts.", func(s runner.Stats) uint64 { return s.Poisoned })
 	if short == nil {
 		return errors.Join(errs...)
 	}
-	errs = append(errs, m.Gauge("memory_up", "Whether short-term memory answers; without it runs go on from their logs.", func() float64 {
+	errs = append(errs, m.Gauge("memory_up", "Whether short-term memory answers; without it runs continue from their logs.", func() float64 {
 		if short.Stats().Up {
 			return 1
 		}
@@ -308,9 +308,9 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 
 func liveMetrics(m *observability.Metrics, p *live.Publisher) error {
 	return errors.Join(
-		m.Counter("worker_live_messages_total", "Pieces of replies published while they were written.",
+		m.Counter("worker_live_messages_total", "Messages of live text that were published.",
 			func() float64 { return float64(p.Stats().Published) }),
-		m.Counter("worker_live_dropped_bytes_total", "Bytes of replies that were not published while they were written.",
+		m.Counter("worker_live_dropped_bytes_total", "Bytes of live text that were dropped.",
 			func() float64 { return float64(p.Stats().Dropped) }),
 	)
 }

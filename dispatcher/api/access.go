@@ -18,7 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Access says who may ask for what. Without one, everybody may ask for everything, and for any tenant.
+// Access says who may ask for what. Without one, any caller may ask for everything, and for any tenant.
 type Access struct {
 	Authenticator auth.Authenticator
 	Denials       *auth.Denials
@@ -94,7 +94,7 @@ func (s *Access) who(r *http.Request) (*auth.Principal, error) {
 	return nil, tooMany
 }
 
-// admit finds who asks, and refuses who may not. Without Access everybody may.
+// admit identifies the caller, and refuses one without permission. Without Access every caller is admitted.
 func (q *query) admit(needs control.Permission) error {
 	s := q.api.cfg.Access
 	if s == nil {

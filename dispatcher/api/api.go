@@ -30,7 +30,7 @@ type Config struct {
 	BodyTimeout time.Duration // until a body has been read; default 30 s
 	Hosts       []string      // names that requests may be for without Access, beside loopback; "*": any
 	Log         *slog.Logger  // default: discard
-	Access      *Access       // nil: everybody may do everything
+	Access      *Access       // nil: no authentication
 	Operations  control.Table // served beside the routes by hand; default control.Operations()
 }
 

@@ -28,7 +28,7 @@ type Pages func(ctx context.Context, r *control.EventsRequest) (*control.EventPa
 // Config of a Bus.
 type Config struct {
 	Signer  SigningKey    // of what people decide. Default none
-	Keys    ControlKeys   // whose decisions count. Default: everybody's
+	Keys    ControlKeys   // whose decisions count. Default: decisions need no signature
 	Log     *slog.Logger  // default: discarded
 	Budget  time.Duration // how long a request is tried without an answer. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s

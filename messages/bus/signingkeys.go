@@ -20,7 +20,7 @@ const (
 // SigningKey signs what people decide. The zero value signs nothing. It never shows itself.
 type SigningKey struct{ key ed25519.PrivateKey }
 
-// ControlKeys are the public keys of those whose decisions count. Without any, everybody's do.
+// ControlKeys are the public keys whose signatures on decisions count. Without any, decisions need no signature.
 type ControlKeys struct{ keys []ed25519.PublicKey }
 
 // NewSigningKey makes a key.

@@ -60,7 +60,7 @@ type Summary struct {
 // VerifyConfig says what to hold a folder against.
 type VerifyConfig struct {
 	Dir    string
-	Keys   PublicKeys      // whose heads count. Default: everybody's, which shows no chain that was made anew with another key
+	Keys   PublicKeys      // whose heads count. Default: any key's, which does not detect a chain that was rewritten with another key
 	Anchor map[uint64]Hash // heads that were kept elsewhere
 	Tenant string          // only this one; default all
 	// How long an entry may wait for its head, by the clock of this machine. An entry that waits longer is a finding: heads were

@@ -242,7 +242,7 @@ func (t *topTable) fitting(width int) []int {
 // title is the first line of a section.
 func (t *topTable) title(columns []int, width, offset int, selected bool) string {
 	title := strings.ToUpper(t.name)
-	if selected { // which colors alone would not tell everybody
+	if selected { // color alone would not be visible to all users
 		title = "> " + title
 	}
 	if len(t.rows) > 0 {

@@ -115,7 +115,7 @@ func setDefault[T comparable](field *T, value T) {
 // Stats count since New.
 type Stats struct {
 	Admitted uint64        // Calls that were let through.
-	Waited   uint64        // Of them, those that waited for their turn.
+	Waited   uint64        // Admitted model calls that waited for their turn.
 	Waiting  time.Duration // The time that all calls waited.
 	Refused  uint64        // Calls that would have waited too long.
 	Errors   uint64        // Operations that Redis failed or refused.
