@@ -198,7 +198,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 	}
 }
 
-// A paused tenant's tasks wait; its wake-ups and everybody else's tasks do not.
+// A paused tenant's tasks wait; its wake-ups and other tenants' tasks do not.
 func TestPausedTenantWaits(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}

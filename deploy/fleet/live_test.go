@@ -70,7 +70,7 @@ func (g *liveWatch) until(what string, is func(*messages.LiveReply) bool) {
 }
 
 // A worker that is killed in the middle of a reply leaves half a text behind. What the next one writes begins anew
-// for everybody who watches.
+// for every watcher.
 func TestLiveTextOfAKilledWorker(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, func(c *modelCall) reply {

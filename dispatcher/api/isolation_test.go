@@ -43,7 +43,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 	}
 	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful"}
-	shared := regexp.MustCompile("^/v1/(agents|prompts)") // belong to everybody
+	shared := regexp.MustCompile("^/v1/(agents|prompts)") // belong to all tenants
 	for _, op := range api.Operations() {
 		if shared.MatchString(op.Path) || op.Needs.FleetWide() || op.ID == "putSchedule" {
 			continue

@@ -867,7 +867,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// losePower kills everybody and with them what the queue had not yet written down: the message of the open claim.
+// losePower kills every process, and the queue loses what it had not yet written to disk: the message of the open claim.
 // The sweep at the next start repairs it. It returns whether the outage is still to come.
 func (w *world) losePower() bool {
 	last, ok, _ := w.log.Last(context.Background(), simRun)

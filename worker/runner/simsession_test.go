@@ -379,7 +379,7 @@ func (w *sessionWorld) die(p *process) {
 	})
 }
 
-// losePower kills everybody, and the queue has not written down the messages of open claims.
+// losePower kills every process, and the queue has not written the messages of open claims to disk.
 func (w *sessionWorld) losePower() {
 	for _, p := range w.procs {
 		w.die(p)

@@ -170,7 +170,7 @@ func TestCall(t *testing.T) {
 		}
 	}
 	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/models") { // some list them to everybody
+		if strings.HasSuffix(r.URL.Path, "/models") { // some list them without a key
 			_, _ = io.WriteString(w, `{"data":[]}`)
 			return
 		}
