@@ -86,8 +86,8 @@ func TestImportsPointInwards(t *testing.T) {
 var (
 	// The roles of the bus, above its kernel.
 	drawnRoles = map[string][]string{
-		"deadletters": {"taskqueue"},                // the queue stores letters
-		"webhooks":    {"deadletters", "taskqueue"}, // a webhook that is given up is a dead letter
+		"taskqueue": {"deadletters"}, // a task that cannot be worked is a dead letter
+		"webhooks":  {"deadletters"}, // and so is a webhook that is given up
 	}
 	// The owners of the dispatcher's requests, below its wiring. All of them may use request.
 	drawnOwners = map[string][]string{

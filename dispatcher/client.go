@@ -69,6 +69,7 @@ type Client struct {
 	nc  *nats.Conn
 	bus *bus.Bus
 
+	queue   *taskqueue.Queue
 	agents  *catalog.Catalog
 	batches *batches.Store
 	logs    *logentries.Store
@@ -103,7 +104,7 @@ func NewOn(nc *nats.Conn, b *bus.Bus) *Client {
 
 // on lets the client read from a bus.
 func (c *Client) on(b *bus.Bus) {
-	c.bus, c.agents, c.batches, c.logs, c.events = b, catalog.New(b), batches.New(b), logentries.New(b), events.New(b)
+	c.bus, c.queue, c.agents, c.batches, c.logs, c.events = b, taskqueue.New(b), catalog.New(b), batches.New(b), logentries.New(b), events.New(b)
 }
 
 // Answerer answers requests in this process: the dispatcher's service.
@@ -154,7 +155,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if t.Delay(time.Now()) > 0 {
 		return c.submitLater(ctx, &t)
 	}
-	duplicate, err := taskqueue.New(c.bus).Submit(ctx, &t, fresh)
+	duplicate, err := c.queue.Submit(ctx, &t, fresh)
 	if err != nil {
 		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
@@ -406,7 +407,7 @@ func (w *Worker) deadLetter(ctx context.Context, stored string, seq uint64, body
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
 		Subject: subject, Task: body, Time: at, Ticket: seq,
 	}
-	if err := w.queue.DeadLetterRaw(ctx, subject, letter); err != nil {
+	if err := deadletters.New(w.cfg.Bus).PutRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "dead-letter a task", "err", err)
 		return false
 	}

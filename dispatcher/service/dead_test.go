@@ -60,7 +60,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	a := o.deadLetter("default", "a", "writer", `{"input":"a"}`, messages.CodePoison)
 	b := o.deadLetter("default", "b", "reader", `{"input":`, messages.CodeInvalidInput)
 	other := o.deadLetter("acme", "c", "writer", `{"input":"c"}`, messages.CodePoison)
-	if err := taskqueue.New(o.bus).DeadLetterRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
+	if err := deadletters.New(o.bus).PutRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late := time.Now().Add(time.Hour)
@@ -228,7 +228,7 @@ func TestAMessageThatNamedNoRunIsRepaired(t *testing.T) {
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	ctx := t.Context()
-	if err := taskqueue.New(o.bus).DeadLetterRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
+	if err := deadletters.New(o.bus).PutRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})

@@ -130,7 +130,7 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 }
 
 func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
-	base.Name, base.Description = StreamSemaphores, "Places of capped runs, and who waits for one."
+	base.Name, base.Description = StreamSemaphores, "Holders of semaphores, and the runs that wait for a permit."
 	base.Subjects = []string{HoldersPrefix + ">", WaitPrefix + ">"}
 	base.MaxMsgsPerSubject = 1
 	base.AllowMsgTTL = true

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
@@ -77,7 +78,7 @@ func TestHostileSubjectsReachTheConsumerAsTheyCame(t *testing.T) {
 		if _, _, ok := messages.ParseTaskSubject(d.Subject); ok {
 			t.Errorf("%s was taken for a run", d.Subject)
 		}
-		if err := taskqueue.New(b).DeadLetterRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
+		if err := deadletters.New(b).PutRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
 			t.Error(err)
 		}
 		if err := d.Term("not a run"); err != nil {

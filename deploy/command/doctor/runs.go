@@ -102,17 +102,17 @@ type strandedRuns struct {
 
 func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 	ctx := cmd.Context()
-	b, logs, k, done, err := openLogs(ctx, cfg.Environ())
+	stored, err := openLogs(ctx, cfg.Environ())
 	if err != nil {
 		return err
 	}
-	defer done()
-	list, err := f.find(ctx, b, logs, k)
+	defer stored.close()
+	list, err := f.find(ctx, stored)
 	if err != nil {
 		return err
 	}
 	if f.fix && len(list.Runs) > 0 {
-		if err := repair(ctx, b, k, list, f.wait); err != nil {
+		if err := stored.repair(ctx, list, f.wait); err != nil {
 			return err
 		}
 	}
@@ -130,45 +130,53 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 	return nil
 }
 
-// openLogs opens what a sweep looks at.
-func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlogs.Store, *runlog.Controller, func(), error) {
-	var s settings.Client
-	if err := settings.Load(&s, environ); err != nil {
-		return nil, nil, nil, nil, err
+// storedRuns is what a sweep looks at.
+type storedRuns struct {
+	queue      *taskqueue.Queue
+	sweeps     *taskqueue.Sweeps
+	logs       *runlogs.Store
+	controller *runlog.Controller
+	close      func()
+}
+
+func openLogs(ctx context.Context, environ []string) (*storedRuns, error) {
+	var client settings.Client
+	if err := settings.Load(&client, environ); err != nil {
+		return nil, err
 	}
-	if s.API != "" {
-		return nil, nil, nil, nil, settings.Errorf("LONGSHORE_URL is set: this reads logs where they are stored, so unset it and set NATS_URL")
+	if client.API != "" {
+		return nil, settings.Errorf("LONGSHORE_URL is set: this reads logs where they are stored, so unset it and set NATS_URL")
 	}
 	var own settings.Dispatcher
 	if err := settings.Read(&own, environ); err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	keys, err := bus.ParseControlKeys(own.ControlKeys)
 	if err != nil {
-		return nil, nil, nil, nil, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
+		return nil, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, log)
+	nc, err := fleet.Connect(ctx, client.NATS, fleet.Client, log)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Keys: keys})
 	if err != nil {
 		nc.Close()
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
-	logs := runlogs.New(b, runlogs.Config{})
-	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Semaphores: semaphores.New(b), Now: time.Now}
-	return b, logs, k, nc.Close, nil
+	s := &storedRuns{queue: taskqueue.New(b), sweeps: taskqueue.NewSweeps(b), logs: runlogs.New(b, runlogs.Config{}), close: nc.Close}
+	s.controller = &runlog.Controller{Log: s.logs, Queue: s.queue, Events: s.logs, Sessions: sessions.New(b, s.logs), Semaphores: semaphores.New(b), Now: time.Now}
+	return s, nil
 }
 
 // find looks at every run that has a log.
-func (f *runsFlags) find(ctx context.Context, b *bus.Bus, logs *runlogs.Store, k *runlog.Controller) (*strandedRuns, error) {
+func (f *runsFlags) find(ctx context.Context, stored *storedRuns) (*strandedRuns, error) {
 	list := &strandedRuns{Runs: []*Stranded{}}
 	var mu sync.Mutex // guards list
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
-	for run, err := range logs.Runs(ctx) {
+	for run, err := range stored.logs.Runs(ctx) {
 		if err != nil {
 			return nil, errors.Join(err, group.Wait())
 		}
@@ -176,7 +184,7 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, logs *runlogs.Store, k
 			continue
 		}
 		group.Go(func() error {
-			why, last, err := k.Stranded(ctx, run, taskqueue.New(b).Awaited)
+			why, last, err := stored.controller.Stranded(ctx, run, stored.queue.Awaited)
 			if err != nil {
 				return fmt.Errorf("look at run %s: %w", run, err)
 			}
@@ -184,7 +192,7 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, logs *runlogs.Store, k
 			defer mu.Unlock()
 			list.Looked++
 			switch {
-			case why == "" || k.Now().Sub(last.Head.Time) < f.older:
+			case why == "" || stored.controller.Now().Sub(last.Head.Time) < f.older:
 			case len(list.Runs) == maxStranded:
 				list.More++
 			default:
@@ -205,7 +213,7 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, logs *runlogs.Store, k
 }
 
 // repair asks for a sweep and waits until every run is being worked on again, or until the wait is over.
-func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strandedRuns, wait time.Duration) error {
+func (s *storedRuns) repair(ctx context.Context, list *strandedRuns, wait time.Duration) error {
 	var asked time.Time
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -213,20 +221,20 @@ func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strande
 	defer again.Stop()
 	for {
 		if time.Since(asked) >= askAgain {
-			if err := taskqueue.NewSweeps(b).AskSweep(ctx); err != nil {
+			if err := s.sweeps.AskSweep(ctx); err != nil {
 				return fmt.Errorf("ask for a sweep: %w", err)
 			}
 			asked = time.Now()
 		}
-		for _, s := range list.Runs {
-			if s.Repaired {
+		for _, run := range list.Runs {
+			if run.Repaired {
 				continue
 			}
-			why, _, err := k.Stranded(ctx, messages.Ref{Tenant: s.Tenant, Run: s.ID}, taskqueue.New(b).Awaited)
+			why, _, err := s.controller.Stranded(ctx, messages.Ref{Tenant: run.Tenant, Run: run.ID}, s.queue.Awaited)
 			if err != nil {
-				return fmt.Errorf("look at run %s: %w", s.ID, err)
+				return fmt.Errorf("look at run %s: %w", run.ID, err)
 			}
-			s.Repaired = why == ""
+			run.Repaired = why == ""
 		}
 		if list.left() == 0 {
 			return nil

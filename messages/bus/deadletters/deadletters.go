@@ -9,21 +9,12 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
-	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrNoLetter means that there is no such dead letter, or it belongs to another tenant.
 var ErrNoLetter = errors.New("no such dead letter")
-
-// PutWebhook puts a webhook that could not be delivered into the dead letters; one letter of each.
-func (st *Store) PutWebhook(ctx context.Context, j *messages.WebhookJob, d messages.Dead) error {
-	if err := j.Check(); err != nil {
-		return err
-	}
-	return taskqueue.New(st.bus).PutDead(ctx, j.DeadSubject(), d)
-}
 
 // Letter is a dead letter as the stream has it.
 type Letter struct {

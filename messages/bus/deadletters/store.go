@@ -1,4 +1,4 @@
-// Package deadletters reads the dead letters: tasks and webhooks that could not be worked.
+// Package deadletters stores the dead letters: tasks and webhooks that could not be worked.
 package deadletters
 
 import "github.com/longshore-run/longshore/messages/bus"

@@ -3,8 +3,6 @@ package taskqueue
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -87,40 +86,7 @@ func (tq *Queue) Holds(ctx context.Context, ticket uint64) (bool, error) {
 	return ok, err
 }
 
-// DeadLetter implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
+// DeadLetter implements runlog.Queue, as deadletters.Store.PutTask says.
 func (tq *Queue) DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
-	if err := run.Check(); err != nil {
-		return err
-	}
-	if !strict.ValidToken(agent) {
-		agent = "_"
-	}
-	if d.Ticket != 0 {
-		return tq.PutDead(ctx, run.DeadTicketSubject(agent, d.Ticket), d)
-	}
-	return tq.PutDead(ctx, run.DeadSubject(agent), d)
-}
-
-// DeadLetterRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
-// is d.Ticket.
-func (tq *Queue) DeadLetterRaw(ctx context.Context, subject string, d messages.Dead) error {
-	sum := sha256.Sum256([]byte(subject + "\x00" + strconv.FormatUint(d.Ticket, 10)))
-	return tq.PutDead(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
-}
-
-// PutDead stores a dead letter unless its subject has one. The reason is kept even when the task is too large to be.
-func (tq *Queue) PutDead(ctx context.Context, subject string, d messages.Dead) error {
-	body, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("encode dead letter: %w", err)
-	}
-	if err := tq.bus.CheckSize(body); err != nil {
-		// In base64 the task is larger than it was when it came. The reason must not be lost with it.
-		tq.bus.Log().WarnContext(ctx, "dead letter without its task", "subject", d.Subject, "bytes", len(d.Task), "err", err)
-		d.Task = nil
-		if body, err = json.Marshal(d); err != nil {
-			return fmt.Errorf("encode dead letter: %w", err)
-		}
-	}
-	return tq.bus.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body})
+	return deadletters.New(tq.bus).PutTask(ctx, run, agent, d)
 }

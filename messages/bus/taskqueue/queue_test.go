@@ -216,37 +216,6 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-func TestDeadLetter(t *testing.T) {
-	b, nc := bustest.OpenNew(t)
-	letter := messages.Dead{Subject: "tasks.normal.acme.run-1", Task: []byte("not\xffJSON"), Attempts: 5, Error: messages.RunError{Code: messages.CodePoison}}
-	for range 2 {
-		if err := taskqueue.New(b).DeadLetter(bustest.Context(t), bustest.Run(), "not.an.agent", letter); err != nil {
-			t.Fatal(err)
-		}
-		if err := taskqueue.New(b).DeadLetterRaw(bustest.Context(t), "tasks.normal.*.>", letter); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := bustest.StreamLength(t, nc, bus.StreamDead); n != 2 {
-		t.Errorf("got %d letters, want 2", n)
-	}
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamDead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.GetLastMsgForSubject(bustest.Context(t), "dead.acme._.run-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got messages.Dead
-	if err := json.Unmarshal(m.Data, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(letter, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // A dispatcher asks any replica whether a given id is new: the answer of a stream's leader costs the server twice as much. The
 // other users may not, and no answer of a replica makes an id that was used a new one.
 func TestSubmitOfAGivenIDAsksReplicas(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
-	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -115,7 +115,7 @@ func (q *Queue) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(c
 
 // refuseWebhook dead-letters what is no webhook.
 func (q *Queue) refuseWebhook(ctx context.Context, m jetstream.Msg, at time.Time) {
-	err := taskqueue.New(q.bus).DeadLetterRaw(ctx, m.Subject(), messages.Dead{
+	err := deadletters.New(q.bus).PutRaw(ctx, m.Subject(), messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: "not a webhook of this fleet"},
 		Subject: m.Subject(), Task: m.Data(), Time: at,
 	})
