@@ -62,11 +62,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	err = bus.Setup(ctx, nc, bus.Streams{
-		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
-		LogsMaxAge: s.LogsMaxAge, LogsMaxBytes: s.LogsMaxBytes,
-	})
-	if err != nil {
+	if err := bus.Setup(ctx, nc, s.Streams()); err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
 	said := newLogs(log, redact, "")
@@ -223,11 +219,9 @@ const (
 
 // Connect connects to the message store of a process.
 func Connect(ctx context.Context, s settings.NATS, name string, log *slog.Logger) (*nats.Conn, error) {
-	var wait time.Duration
+	cfg := s.Conn(name, log)
 	if name == Client {
-		wait = clientWait
+		cfg.Wait = clientWait
 	}
-	return bus.Connect(ctx, bus.ConnConfig{
-		Wait: wait, URL: s.URL, Name: name, CredsFile: s.Credentials, NKeyFile: s.NKey, CAFile: s.CA, InboxPrefix: s.InboxPrefix, Log: log,
-	})
+	return bus.Connect(ctx, cfg)
 }

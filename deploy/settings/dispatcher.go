@@ -3,6 +3,8 @@ package settings
 import (
 	"errors"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // Dispatcher is the environment of `longshore dispatcher`.
@@ -26,6 +28,14 @@ type Dispatcher struct {
 	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
 	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs people's decisions"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
+}
+
+// Streams are the streams as the dispatcher sets them up.
+func (s *Dispatcher) Streams() bus.Streams {
+	return bus.Streams{
+		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
+		LogsMaxAge: s.LogsMaxAge, LogsMaxBytes: s.LogsMaxBytes,
+	}
 }
 
 // Check returns an *Error.

@@ -1,9 +1,11 @@
 package settings
 
 import (
+	"log/slog"
 	"net/url"
 	"strings"
 
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/document"
 )
 
@@ -17,6 +19,11 @@ type NATS struct {
 	NKey        string `env:"NATS_NKEY"         help:"file with an nkey seed"`
 	CA          string `env:"NATS_CA"           help:"file with the CA certificates of the servers"`
 	InboxPrefix string `env:"NATS_INBOX_PREFIX" help:"prefix of reply subjects, if permissions require one"`
+}
+
+// Conn is how a process of this name connects.
+func (s *NATS) Conn(name string, log *slog.Logger) bus.ConnConfig {
+	return bus.ConnConfig{URL: s.URL, Name: name, CredsFile: s.Credentials, NKeyFile: s.NKey, CAFile: s.CA, InboxPrefix: s.InboxPrefix, Log: log}
 }
 
 // Check returns an *Error.

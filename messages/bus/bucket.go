@@ -62,8 +62,8 @@ type Edit struct {
 }
 
 // Apply makes an edit; it takes effect as a whole or not at all, also under concurrent edits. What is so already makes
-// no new revision: changed is then false and the change the one that is there. messages.ErrRevision: ifRevision did
-// not hold.
+// no new revision: changed is then false and the change the one that is there. The error is messages.ErrRevision if
+// IfRevision did not hold.
 func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Change, changed bool, err error) {
 	if e.Body != nil {
 		if err := b.CheckSize(e.Body); err != nil {

@@ -87,7 +87,7 @@ func (i *Inspector) Stream(ctx context.Context, name string) (*StreamState, erro
 }
 
 func (i *Inspector) compare(want, has jetstream.StreamConfig) error {
-	if want.Name == StreamEvents && i.want.EventMaxAge == 0 || want.Name == StreamDead && i.want.DeadMaxAge == 0 {
+	if want.Name == StreamEvents && i.want.EventMaxAge == 0 || want.Name == StreamDead && i.want.DeadMaxAge == 0 || want.Name == StreamLogs && i.want.LogsMaxAge == 0 {
 		want.MaxAge = has.MaxAge
 	}
 	if want.Name == StreamTasks {

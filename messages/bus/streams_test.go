@@ -121,3 +121,21 @@ func TestSetupRefusesAnotherConsumer(t *testing.T) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
+
+// An Inspector that is told no age accepts the one that each stream has.
+func TestInspectorWithoutAges(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Start(t))
+	ages := bus.Streams{EventMaxAge: 300 * time.Hour, DeadMaxAge: 400 * time.Hour, LogsMaxAge: 24 * time.Hour}
+	if err := bus.Setup(bustest.Context(t), nc, ages); err != nil {
+		t.Fatal(err)
+	}
+	i, err := bus.NewInspector(nc, bus.Streams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range i.Streams() {
+		if s, err := i.Stream(bustest.Context(t), name); err != nil || s.Wrong != nil {
+			t.Errorf("%s: %v, %v", name, err, s.Wrong)
+		}
+	}
+}

@@ -138,12 +138,10 @@ func network(err error) string {
 func (s *store) connect(ctx context.Context) bool {
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	n := &s.env.worker.NATS
+	cfg := s.env.worker.Conn(fleet.Client, nil)
+	cfg.Wait = greetingWait
 	var err error
-	s.nc, err = bus.Connect(ctx, bus.ConnConfig{
-		Wait: greetingWait, URL: n.URL, Name: fleet.Client, CredsFile: n.Credentials, NKeyFile: n.NKey, CAFile: n.CA, InboxPrefix: n.InboxPrefix,
-	})
-	if err != nil {
+	if s.nc, err = bus.Connect(ctx, cfg); err != nil {
 		s.found = append(s.found, refusal(&s.env.worker.NATS, err))
 		return false
 	}
@@ -184,8 +182,7 @@ func (s *store) wanted() bus.Streams {
 	if s.env.role != roleDispatcher {
 		return bus.Streams{}
 	}
-	own := &s.env.dispatcher
-	return bus.Streams{Replicas: own.Replicas, EventMaxAge: own.EventsMaxAge, DeadMaxAge: own.DeadMaxAge, AckWait: own.AckWait}
+	return s.env.dispatcher.Streams()
 }
 
 // ask does one check in its time. ErrDenied: the server refused something meanwhile.

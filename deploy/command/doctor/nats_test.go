@@ -38,6 +38,19 @@ func setUp(t *testing.T, nc *nats.Conn) {
 	}
 }
 
+// A dispatcher's settings are compared with the streams that it would set up: all of them, not those that doctor happens to copy.
+func TestAgeOfStoredLogs(t *testing.T) {
+	ns := startNATS(t, withJetStream)
+	nc, _ := connect(t, ns.ClientURL())
+	if err := bus.Setup(t.Context(), nc, bus.Streams{LogsMaxAge: 24 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=24h"}) // no dispatcher answers
+	r.expect(t, "streams", doctor.OK, "20")
+	r, _ = examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=48h"})
+	r.expect(t, "stream LOGS", doctor.Fail, "max_age is 24h0m0s, but must be 48h0m0s")
+}
+
 // users are two: one that may do everything, and one that may ask for TASKS alone.
 func users(o *server.Options) {
 	o.JetStream = true
