@@ -58,7 +58,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
 	}
-	return r.normal(), nil
+	return r.normal(c.Redact), nil
 }
 
 // guarded is the one place where a panic of a tool ends.
@@ -107,8 +107,8 @@ func (m *member) unfinished(text string) Result {
 	return r
 }
 
-// normal keeps a Result within what others may rely on.
-func (r Result) normal() Result {
+// normal keeps a Result within what others may rely on. What is cut goes through redact before, which may be nil.
+func (r Result) normal(redact func(string) string) Result {
 	if r.Park != nil {
 		return Result{Park: r.Park}
 	}
@@ -130,7 +130,11 @@ func (r Result) normal() Result {
 		text := strings.ToValidUTF8(b.Text, "\uFFFD")
 		if len(text) > left {
 			rest := messages.Message{Content: r.Content[i:]} // so that the note counts all text that is gone
-			content = append(content, messages.Block{Text: strict.Clip(strings.ToValidUTF8(rest.Text(), "\uFFFD"), left)})
+			whole := strings.ToValidUTF8(rest.Text(), "\uFFFD")
+			if redact != nil {
+				whole = redact(whole)
+			}
+			content = append(content, messages.Block{Text: strict.Clip(whole, left)})
 			break
 		}
 		left -= len(text)

@@ -47,6 +47,9 @@ func (b *browser) render(h *hop, resp *outbound.Response, format, name string) t
 	fmt.Fprintf(&out, "HTTP %d %s\n%s\n", resp.Status, http.StatusText(resp.Status), shown(h.url))
 	for _, key := range []string{"Content-Type", "Content-Length", "Location", "Last-Modified", "Etag", "Link", "Allow", "Retry-After"} {
 		if v := resp.Header.Get(key); v != "" && (key != "Content-Length" || h.method == http.MethodHead) {
+			if name != "" {
+				v = string(b.credentials.Redact(name, []byte(v)))
+			}
 			fmt.Fprintf(&out, "%s: %s\n", key, strict.Clip(v, maxShown))
 		}
 	}
