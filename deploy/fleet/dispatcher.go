@@ -102,7 +102,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		Denied: denials.Tell,
 		Index:  asked(runs),
 		Conn:   nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
-		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
+		PromptPolicy: withoutSecrets(redact), AgentPolicy: agentsWithoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on event subjects that are not events.", func() float64 { return float64(b.Skipped()) }); err != nil {

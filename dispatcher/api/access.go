@@ -175,7 +175,7 @@ func (q *query) by(says string) string {
 
 // called is a context that says who makes the request, for what is asked of the dispatchers in his name.
 func (q *query) called(ctx context.Context) context.Context {
-	c := control.Caller{Who: q.by("")}
+	c := control.Caller{Who: q.by(""), TextsOnly: q.who != nil && !q.who.May(control.Grant)}
 	if from := remote(q.r); from.IsValid() {
 		c.Remote = from.String()
 	}

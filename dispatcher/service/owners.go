@@ -64,7 +64,7 @@ func newOwners(cfg *Config, has stores) owners {
 		Now: now, NewID: controller.NewID, Log: log, MaxInput: cfg.MaxInput,
 	})
 	o.definitions = definitions.New(definitions.Config{
-		Catalog: cfg.Catalog, Events: cfg.Events, Policy: cfg.PromptPolicy, Redact: cfg.Redact, Log: log,
+		Catalog: cfg.Catalog, Events: cfg.Events, Policy: cfg.PromptPolicy, Agents: cfg.AgentPolicy, Redact: cfg.Redact, Log: log,
 	})
 
 	o.approvals = approvals.New(approvals.Config{Controller: controller, Semaphores: has.semaphores, Runs: o.runs, Room: room})

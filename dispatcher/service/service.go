@@ -69,6 +69,8 @@ type Config struct {
 
 	// PromptPolicy, if set, reports whether a prompt may be stored; its error is shown to the caller.
 	PromptPolicy prompt.Policy
+	// AgentPolicy, if set, reports whether an agent may be stored; its error is shown to the caller.
+	AgentPolicy func(*messages.Definition) error
 
 	// Redact takes secrets out of what prompts put through redact when they are filled in here; nil: nothing.
 	Redact func(string) string

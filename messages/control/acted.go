@@ -21,6 +21,8 @@ const HeaderCaller = "Longshore-Caller"
 type Caller struct {
 	Who    string `json:"who,omitempty"`    // whose key or token it was, over HTTP with authentication
 	Remote string `json:"remote,omitempty"` // the address that it came from
+	// TextsOnly says that the caller has no permission to grant: of agents it may change texts alone.
+	TextsOnly bool `json:"textsOnly,omitempty"`
 }
 
 // Acted is the data of acted. It has no bodies and no secrets.

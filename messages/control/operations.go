@@ -156,7 +156,7 @@ func agents() []Operation {
 	return []Operation{
 		{
 			Subject: SubjectAgentApply, Asks: AgentApply{}, Reply: AgentApplied{},
-			ID: "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Administer, Method: "PUT", Path: oneAgent,
+			ID: "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Author, Method: "PUT", Path: oneAgent,
 			Text:    "It counts for the runs that begin two seconds later; those that have begun keep what they began with.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Definition{}, Unprefixed: "agent",
 			Fields: map[string]string{"agent": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
@@ -199,7 +199,7 @@ func prompts() []Operation {
 		},
 		{
 			Subject: SubjectPromptPut, Asks: PromptPut{}, Reply: messages.Prompt{},
-			ID: "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Administer, Method: "PUT", Path: onePrompt,
+			ID: "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Author, Method: "PUT", Path: onePrompt,
 			Headers: list(by()), Query: list(only("ifVersion")), Body: messages.Prompt{}, Unprefixed: "prompt", Author: "author",
 			Fields: map[string]string{"prompt": "whole", "ifVersion": "query"},
 		},

@@ -17,16 +17,25 @@ const (
 const (
 	ReadFleet    Permission = "read-fleet"    // metrics, workers, quotas
 	OperateFleet Permission = "operate-fleet" // pause tenants, agents and providers; drain workers
-	Administer   Permission = "administer"    // agents, prompts, tools, quotas
+	Author       Permission = "author"        // prompts, and the texts of agents
+	Grant        Permission = "grant"         // what agents may do: their tools, grants, policies, models, hooks and limits
+	Administer   Permission = "administer"    // the removal of agents and prompts, quotas
 )
 
 // Permissions are all of them.
 func Permissions() []Permission {
-	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ReadFleet, OperateFleet, Administer}
+	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ReadFleet, OperateFleet, Author, Grant, Administer}
 }
 
 // FleetWide reports whether it is about what all tenants share.
-func (p Permission) FleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
+func (p Permission) FleetWide() bool {
+	switch p {
+	case ReadFleet, OperateFleet, Author, Grant, Administer:
+		return true
+	default:
+		return false
+	}
+}
 
 // Roles are those that have the permission.
 func (p Permission) Roles() []AccessRole {
@@ -39,7 +48,9 @@ func (p Permission) Roles() []AccessRole {
 		return []AccessRole{RoleApprover, RoleAdmin}
 	case Operate, OperateFleet:
 		return []AccessRole{RoleOperator, RoleAdmin}
-	case Administer, ManageKeys:
+	case Author:
+		return []AccessRole{RoleAuthor, RoleAdmin}
+	case Grant, Administer, ManageKeys:
 		return []AccessRole{RoleAdmin}
 	default:
 		return nil

@@ -17,8 +17,9 @@ import (
 type Config struct {
 	Catalog *catalog.Catalog
 	Events  *events.Store
-	Policy  prompt.Policy       // nil: every prompt may be stored
-	Redact  func(string) string // nil: nothing is taken out of prompts
+	Policy  prompt.Policy                    // nil: every prompt may be stored
+	Agents  func(*messages.Definition) error // the same of agents
+	Redact  func(string) string              // nil: nothing is taken out of prompts
 	Log     *slog.Logger
 }
 
@@ -66,6 +67,21 @@ func (ds *Definitions) applyAgent(ctx context.Context, req control.AgentApply) (
 	req.Agent.Revision = 0
 	if err := req.Check(); err != nil {
 		return nil, err
+	}
+	if ds.cfg.Agents != nil {
+		if err := ds.cfg.Agents(&req.Agent); err != nil {
+			return nil, err
+		}
+	}
+	if request.CallerOf(ctx).TextsOnly {
+		revision, err := ds.onlyTexts(ctx, &req.Agent)
+		switch {
+		case err != nil:
+			return nil, err
+		case req.IfRevision != nil && *req.IfRevision != revision:
+			return nil, messages.ErrRevision
+		}
+		req.IfRevision = &revision // what it was compared with must still be there
 	}
 	c, changed, err := ds.cfg.Catalog.ApplyAgent(ctx, req.Agent, req.By, req.IfRevision)
 	if err != nil {

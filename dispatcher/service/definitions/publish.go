@@ -20,6 +20,11 @@ func (ds *Definitions) Publish(ctx context.Context, agents []messages.Definition
 		}
 	}
 	for _, d := range agents {
+		if ds.cfg.Agents != nil {
+			if err := ds.cfg.Agents(&d); err != nil {
+				return fmt.Errorf("publish agent %s: %w", d.Name, err)
+			}
+		}
 		revision, changed, err := ds.cfg.Catalog.PutAgent(ctx, d)
 		if err != nil {
 			return fmt.Errorf("publish agent %s: %w", d.Name, err)
