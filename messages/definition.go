@@ -64,6 +64,8 @@ type Definition struct {
 	Policy      *Policy        `json:"policy,omitempty"`      // rules beside those of the fleet and of the tenant
 	ToolRetries map[string]int `json:"toolRetries,omitempty"` // by the names of tools: retries of a call that a tool calls transient; default: the tool's
 
+	Delegate *Delegate `json:"delegate,omitempty"` // to whom the tool delegate may hand sub-tasks; default: to no agent
+
 	// Of calls that need an approval.
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
 
@@ -215,6 +217,9 @@ func (d *Definition) Validate() error {
 	if err := d.checkGrants(); err != nil {
 		return err
 	}
+	if err := d.checkDelegate(); err != nil {
+		return err
+	}
 	return d.checkApprove()
 }
 
@@ -278,4 +283,94 @@ func liteAgent() Definition {
 	}
 	d.SetDefaults()
 	return d
+}
+
+// Delegate says to which agents an agent may hand sub-tasks, and how far. Each sub-task is a run of its own, a child.
+type Delegate struct {
+	Agents []string `json:"agents"`                                     // names
+	Depth  int      `json:"depth,omitempty" minimum:"1" maximum:"8"`    // levels of runs below; default 1: children have none
+	Total  int      `json:"total,omitempty" minimum:"1" maximum:"1000"` // runs below, on all levels together; default 64
+}
+
+// Limits of delegation.
+const (
+	MaxChildren      = 64 // of one call
+	MaxDelegateDepth = 8
+	MaxDelegateTotal = 1000
+	maxDelegates     = 64 // agents that one may hand sub-tasks to
+
+	defaultDelegateDepth = 1
+	defaultDelegateTotal = 64
+)
+
+// ToolDelegate is the name of the tool that hands out sub-tasks.
+const ToolDelegate = "delegate"
+
+// Values of what a delegation waits for.
+const (
+	WaitAll    = "all"    // until every child has ended
+	WaitFirst  = "first"  // until one has completed
+	WaitQuorum = "quorum" // until so many have completed
+)
+
+// Values of what becomes of a delegation in which not enough children complete.
+const (
+	OnChildReturn = "return" // the call answers with what came of each
+	OnChildFail   = "fail"   // the call has failed
+)
+
+// Levels is how many levels of runs may be below a run of the agent.
+func (d *Delegate) Levels() int {
+	if d == nil || len(d.Agents) == 0 {
+		return 0
+	}
+	if d.Depth == 0 {
+		return defaultDelegateDepth
+	}
+	return d.Depth
+}
+
+// Runs is how many runs may be below a run of the agent.
+func (d *Delegate) Runs() int {
+	if d == nil || len(d.Agents) == 0 {
+		return 0
+	}
+	if d.Total == 0 {
+		return defaultDelegateTotal
+	}
+	return d.Total
+}
+
+// Within is the delegation of a child below a run that has so many levels and runs left for it; nil: it may not delegate.
+func (d *Delegate) Within(levels, runs int) *Delegate {
+	levels, runs = min(d.Levels(), levels), min(d.Runs(), runs)
+	if levels <= 0 || runs <= 0 {
+		return nil
+	}
+	return &Delegate{Agents: d.Agents, Depth: levels, Total: runs}
+}
+
+func (d *Definition) checkDelegate() error {
+	if d.Delegate == nil {
+		return nil
+	}
+	if len(d.Delegate.Agents) > maxDelegates {
+		return &FieldError{Field: "delegate.agents", Reason: fmt.Sprintf("more than %d", maxDelegates)}
+	}
+	for i, name := range d.Delegate.Agents {
+		field := fmt.Sprintf("delegate.agents[%d]", i)
+		if err := strict.CheckToken(field, name); err != nil {
+			return err
+		}
+		if slices.Index(d.Delegate.Agents, name) != i {
+			return &FieldError{Field: field, Reason: "named twice"}
+		}
+	}
+	if n := d.Delegate.Depth; n < 0 || n > MaxDelegateDepth {
+		return &FieldError{Field: "delegate.depth", Reason: fmt.Sprintf("must be 1 to %d", MaxDelegateDepth)}
+	}
+	if n := d.Delegate.Total; n < 0 || n > MaxDelegateTotal {
+		return &FieldError{Field: "delegate.total", Reason: fmt.Sprintf("must be 1 to %d", MaxDelegateTotal)}
+	}
+	return nil
 }

@@ -117,7 +117,8 @@ type (
 		MaxSteps int      `json:"maxSteps"`
 		Planner  string   `json:"planner,omitempty"` // json or plan; absent: tools
 
-		ForkedFrom *Origin `json:"forkedFrom,omitempty"` // steps before that one have no events here
+		ForkedFrom *Origin    `json:"forkedFrom,omitempty"` // steps before that one have no events here
+		Parent     *ParentRef `json:"parent,omitempty"`     // the run that delegated to it
 	}
 	// Step is the data of step_start and step_end.
 	Step struct {
@@ -228,6 +229,46 @@ const (
 	StepFailed    StepStatus = "failed"
 	StepSkipped   StepStatus = "skipped"
 )
+
+// Names of the events of delegation.
+const (
+	EventDelegated  = "delegated"   // before its run_waiting
+	EventChildEnded = "child_ended" // anywhere after it
+)
+
+// ChildRef is a child of a run.
+type ChildRef struct {
+	Run    string  `json:"run"`
+	Agent  string  `json:"agent"`
+	Cost   float64 `json:"cost,omitempty"`   // in US dollars, that was set aside for it
+	Tokens int64   `json:"tokens,omitempty"` // that were
+}
+
+// DelegatedData is the data of delegated.
+type DelegatedData struct {
+	CallID   string     `json:"callId"`
+	Step     int        `json:"step"`
+	Number   int        `json:"number"` // of the delegation in its run
+	Need     int        `json:"need"`   // so many must complete; all: end
+	Children []ChildRef `json:"children"`
+}
+
+// ChildEndedData is the data of child_ended.
+type ChildEndedData struct {
+	Run       string    `json:"run"`
+	Number    int       `json:"number"` // of the delegation
+	Status    Status    `json:"status"`
+	Output    string    `json:"output,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"` // the output is
+	Error     *RunError `json:"error,omitempty"`
+	Cost      *float64  `json:"cost,omitempty"` // in US dollars, of it and of the runs below it; absent: unknown
+}
+
+// ParentRef is the run that delegated to another.
+type ParentRef struct {
+	Run    string `json:"run"`
+	CallID string `json:"callId"`
+}
 
 // EventSteered is the name of the event that a message to a run has.
 const EventSteered = "steered"

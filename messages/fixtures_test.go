@@ -75,7 +75,8 @@ func fullDefinition() messages.Definition {
 		Approve: &messages.Approve{
 			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
-		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
+		Session:  &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
+		Delegate: &messages.Delegate{Agents: []string{"reader"}, Depth: 2, Total: 20},
 		Grants: &messages.Grants{
 			Hosts: []string{"api.example.com", "*.docs.example.com:8443"}, Methods: []string{"GET"}, Credentials: []string{"tracker"},
 			Databases: []string{"orders"}, Writable: []string{"orders"}, KV: messages.KVSession,
@@ -129,7 +130,7 @@ func fullResult() messages.AgentResult {
 			Cached: true,
 			Cost:   new(0.0125),
 		}},
-		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
+		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Below: &messages.Below{Runs: 2, Cost: 0.03, Tokens: 340}, Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
 		EventStream: ref.EventFilter(),
 		Provenance: &messages.Provenance{
 			Agent: "reviewer", Revision: 4, Planner: messages.PlannerJSON, Prompts: []messages.PromptUsed{{ID: "review", Version: 3}},
@@ -160,6 +161,7 @@ func fullRecords() []record.Record {
 		&record.Started{
 			Task: fullTask(), Agent: fullDefinition(), QueuedAt: noon, Raw: []byte{0xff, 0},
 			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: record.Records{&record.StepStarted{Step: 1}}, Shown: fullShown(),
+			Parent: fullParent(),
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
 				Effect: messages.EffectRead, Destructive: true, SafeByDefault: true,
@@ -189,7 +191,7 @@ func fullRecords() []record.Record {
 		&record.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
 		&record.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
 		&record.Expired{Park: 9, Call: "c1"},
-		&record.Finished{Result: fullResult(), Dead: true},
+		&record.Finished{Result: fullResult(), Dead: true, Used: []string{"read_file"}},
 		&record.Planned{
 			Step: 1, Decision: record.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
 			Approvals: []string{"b"}, Means: map[string]float64{"b": 0.25},
@@ -213,6 +215,7 @@ func fullRecords() []record.Record {
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&record.Lined{Semaphores: []string{queue.KeySemaphore(ref.Tenant, "deploy"), queue.TenantSemaphore(ref.Tenant)}},
 		&record.Unverified{Of: record.KindDecided, Told: true},
+		fullDelegated(), fullChildEnded(), &record.Withdrawn{Parent: "run-0", Reason: "it has ended"},
 	}
 }
 
@@ -232,6 +235,7 @@ func emptyRecords() []record.Record {
 		&record.Decided{},
 		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
 		&record.Steered{}, &record.Lined{}, &record.Unverified{},
+		&record.Delegated{}, &record.ChildEnded{}, &record.Withdrawn{},
 	}
 }
 

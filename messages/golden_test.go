@@ -57,6 +57,7 @@ func wire() map[string]any {
 		"definition_models": &several,
 		"head":              &head,
 		"head_first":        new(first()),
+		"head_kin":          new(kin()),
 		"head_quarantine":   &tried,
 		"head_shown":        &shown,
 		"agent_result":      &result,
@@ -154,7 +155,7 @@ func wire() map[string]any {
 		},
 		messages.EventRunStarted: messages.RunStarted{
 			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10, Planner: messages.PlannerJSON,
-			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2},
+			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Parent: &messages.ParentRef{Run: "run-0", CallID: "c1"},
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
 		messages.EventMessageEnd: messages.MessageEnd{
@@ -207,7 +208,14 @@ func wire() map[string]any {
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
 		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: string(record.KindDecided), Reason: "no valid signature"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
-		messages.EventSteered:         messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
+		messages.EventDelegated: messages.DelegatedData{
+			CallID: "c1", Step: 1, Number: 1, Need: 1, Children: []messages.ChildRef{{Run: "run-1-a", Agent: "reader", Cost: 0.05, Tokens: 500}},
+		},
+		messages.EventChildEnded: messages.ChildEndedData{
+			Run: "run-1-a", Number: 1, Status: messages.StatusFailed, Output: "package", Truncated: true,
+			Error: &messages.RunError{Message: "no answer", Code: messages.CodeModelTimeout}, Cost: new(0.01),
+		},
+		messages.EventSteered: messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
 	} {
 		all["event_"+name] = event(name, data)
 	}
@@ -235,6 +243,13 @@ func fullFeedback() *control.Feedback {
 	return &control.Feedback{
 		Run: ref.Run, ID: "f1", At: noon, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2, By: "ann",
 	}
+}
+
+func kin() record.Head {
+	h := record.Follow(ref, record.Head{}, &record.Started{Parent: fullParent()}, fullDelegated())
+	h.Children.Seq, h.Children.Ended, h.Children.Completed = 12, 3, 1
+	h.ID, h.Time = ref.Run, noon
+	return h
 }
 
 func first() record.Head {
@@ -299,8 +314,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 21 {
-		t.Errorf("the records have %d kinds of events, want 21", len(seen))
+	if len(seen) != 23 {
+		t.Errorf("the records have %d kinds of events, want 23", len(seen))
 	}
 }
 

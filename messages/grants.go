@@ -3,6 +3,7 @@ package messages
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -114,4 +115,162 @@ func (d *Definition) checkGrants() error {
 		return d.Policy.Check("policy")
 	}
 	return nil
+}
+
+// HandDown narrows the definition of an agent to what a run of another one may hand to its child: the tools, the grants and the
+// approvals are those that both allow. Withheld are the tools that the child does not get.
+func (d *Definition) HandDown(child Definition) (_ Definition, withheld []string) {
+	has := func(name string) bool { return slices.Contains(d.Tools, name) }
+	var left []string
+	for _, name := range child.Tools {
+		if has(name) {
+			left = append(left, name)
+		} else {
+			withheld = append(withheld, name)
+		}
+	}
+	child.Tools = left
+	retries := map[string]int{}
+	for name, n := range child.ToolRetries {
+		if has(name) {
+			retries[name] = n
+		}
+	}
+	if child.ToolRetries = retries; len(retries) == 0 {
+		child.ToolRetries = nil
+	}
+	if d.Grants != nil || child.Grants != nil {
+		above, own := d.GrantOf(), child.GrantOf()
+		both := above.both(&own)
+		child.Grants = &both
+	}
+	child.Approve = d.approveBoth(&child)
+	return child, withheld
+}
+
+// approveBoth has a call of a child wait for an approval when either agent would.
+func (d *Definition) approveBoth(child *Definition) *Approve {
+	if d.Approve == nil && child.Approve == nil {
+		return nil
+	}
+	var above, own Approve
+	if d.Approve != nil {
+		above = *d.Approve
+	}
+	if child.Approve != nil {
+		own = *child.Approve
+	}
+	out := own
+	out.Always, out.Never = nil, nil
+	for _, name := range child.Tools {
+		switch {
+		case slices.Contains(above.Always, name) || slices.Contains(own.Always, name):
+			out.Always = append(out.Always, name)
+		case slices.Contains(above.Never, name) && slices.Contains(own.Never, name):
+			out.Never = append(out.Never, name)
+		}
+	}
+	return &out
+}
+
+// both are the grants that two agents leave together.
+func (g *Grants) both(other *Grants) Grants {
+	return Grants{
+		Hosts:       hostsOfBoth(g.Hosts, other.Hosts),
+		Methods:     namesOfBoth(g.Methods, other.Methods),
+		Credentials: namesOfBoth(g.Credentials, other.Credentials),
+		Databases:   namesOfBoth(g.Databases, other.Databases),
+		Writable:    onBoth(g.Writable, other.Writable),
+		KV:          narrowest(g.KV, other.KV),
+	}
+}
+
+// namesOfBoth is what is on two lists of Grants, of which a nil one leaves everything.
+func namesOfBoth(a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return append([]string{}, onBoth(a, b)...) // an empty list is not an absent one
+}
+
+func onBoth(a, b []string) (both []string) {
+	for _, name := range a {
+		if slices.Contains(b, name) {
+			both = append(both, name)
+		}
+	}
+	return both
+}
+
+func narrowest(a, b string) string {
+	order := []string{"", KVRun, KVSession, KVTenant} // an absent one is the narrowest
+	if slices.Index(order, a) < slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// hostsOfBoth are the hosts on two lists: of each pair what both name.
+func hostsOfBoth(a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	out := []string{}
+	for _, x := range a {
+		for _, y := range b {
+			if host, ok := hostOfBoth(x, y); ok && !slices.Contains(out, host) && len(out) < maxGrants {
+				out = append(out, host)
+			}
+		}
+	}
+	return out
+}
+
+func hostOfBoth(a, b string) (string, bool) {
+	nameA, portA := hostAndPort(a)
+	nameB, portB := hostAndPort(b)
+	if portA != "" && portB != "" && portA != portB {
+		return "", false
+	}
+	name := nameA
+	switch {
+	case nameA == nameB:
+	case below(nameA, nameB):
+	case below(nameB, nameA):
+		name = nameB
+	default:
+		return "", false
+	}
+	if port := portA + portB; port != "" {
+		if portA == portB {
+			port = portA
+		}
+		return name + ":" + port, true
+	}
+	return name, true
+}
+
+// hostAndPort splits what a list of hosts holds. The name of an IPv6 address keeps its brackets.
+func hostAndPort(s string) (name, port string) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	at := strings.LastIndexByte(s, ':')
+	if at < 0 || strings.HasSuffix(s, "]") || !strings.HasPrefix(s, "[") && strings.Count(s, ":") > 1 {
+		return s, ""
+	}
+	return s[:at], s[at+1:]
+}
+
+// below reports whether a name, or all that "*.name" stands for, is below what a "*.name" stands for. An address never is.
+func below(name, wild string) bool {
+	parent, ok := strings.CutPrefix(wild, "*")
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil || !ok {
+		return false
+	}
+	return strings.HasSuffix(name, parent) && len(name) > len(parent)
 }

@@ -41,6 +41,7 @@ func TestForked(t *testing.T) {
 		record.KindParked: true, record.KindAnswered: true, record.KindExpired: true, record.KindCancelRequested: true,
 		record.KindBudgetWarned: true, record.KindFinished: true, record.KindDecided: true, record.KindSessionGranted: true,
 		record.KindHookFailed: true, record.KindPolicyApplied: true, record.KindLined: true, record.KindUnverified: true,
+		record.KindDelegated: true, record.KindChildEnded: true, record.KindWithdrawn: true,
 	}
 	for _, r := range fullRecords() {
 		kept, ok := record.Forked(r)

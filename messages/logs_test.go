@@ -121,6 +121,7 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"steered":   steered(t),
 		"traced":    traced(t),
 		"elsewhere": elsewhere(t),
+		"delegated": delegated(t),
 	}
 }
 

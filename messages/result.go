@@ -45,6 +45,7 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	ModelCalls   []ModelCall     `json:"modelCalls,omitempty"`
 	TokenUsage   Usage           `json:"tokenUsage"`
 	CostEstimate *float64        `json:"costEstimate"`      // in US dollars; null when a price is unknown
+	Below        *Below          `json:"below,omitempty"`   // what the runs below it used, which is in no other field
 	Summary      string          `json:"summary,omitempty"` // what was done: by the model, of a completed run with a plan; else by us
 	Outputs      []string        `json:"outputs,omitempty"` // workspace paths of the files that the run wrote, in order
 	// Attachments says where the files are: by their path in Outputs, the path below the folder of all workspaces.
@@ -263,4 +264,22 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ChildResult is what came of a sub-task.
+type ChildResult struct {
+	Agent  string    `json:"agent"`
+	Run    string    `json:"run"`
+	Status Status    `json:"status"`
+	Output string    `json:"output,omitempty"` // of a completed one
+	Cut    bool      `json:"cut,omitempty"`    // Output is the beginning of a longer one
+	Error  *RunError `json:"error,omitempty"`
+	Cost   *float64  `json:"cost,omitempty"` // in US dollars, of it and of the runs below it; absent: unknown
+}
+
+// Below is what the runs below a run used, on all levels together.
+type Below struct {
+	Runs   int     `json:"runs"`
+	Cost   float64 `json:"cost"`   // in US dollars, as far as it is known
+	Tokens int64   `json:"tokens"` // as Usage.Total counts them
 }

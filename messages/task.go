@@ -133,7 +133,12 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"files": true, "parent": true,
+	"files": true,
+}
+
+// fleetOnly are what a run may have and no task.
+var fleetOnly = map[string]bool{ //nolint:gochecknoglobals // a constant table
+	"parent": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
@@ -180,6 +185,8 @@ func parseTask(data []byte) (*Task, error) {
 	if err := strict.DecodeDepth("task", maxTaskDepth, data, &wire); err != nil {
 		if fe, ok := errors.AsType[*FieldError](err); ok && unbuilt[fe.Field] {
 			fe.Reason = "not supported by this version"
+		} else if ok && fleetOnly[fe.Field] {
+			fe.Reason = "is set by the fleet alone: the tool delegate makes the runs that have one"
 		}
 		return nil, err
 	}

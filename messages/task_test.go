@@ -114,11 +114,14 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"files", "parent",
+		"files",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
 		}
+	}
+	cases["a parent of its own"] = struct{ in, field, reason string }{
+		`{"parent":{"run":"r","number":1,"index":0},"input":"x"}`, "parent", "is set by the fleet alone: the tool delegate makes the runs that have one",
 	}
 	for _, name := range []string{"id", "tenant", "agent", "session", "workspace"} {
 		for what, token := range map[string]string{

@@ -101,6 +101,8 @@ func events() []event {
 		data[messages.RunWaiting](messages.EventRunResumed, "The run goes on."),
 		data[messages.ApprovalRequested](messages.EventApprovalRequested, "A call waits for an approval."),
 		data[messages.ApprovalDecided](messages.EventApprovalDecided, "It was approved, denied, or not answered in time."),
+		data[messages.DelegatedData](messages.EventDelegated, "The run hands sub-tasks to other agents."),
+		data[messages.ChildEndedData](messages.EventChildEnded, "A run to which it delegated has ended."),
 		data[messages.SteeredData](messages.EventSteered, "A person told the run something."),
 		data[messages.DecisionIgnored](messages.EventDecisionIgnored, "A decision does not count: it has no valid signature."),
 		data[messages.CancelAsked](messages.EventCancelRequested, "The run was asked to stop."),

@@ -11,6 +11,7 @@ const (
 	ParkApproval  = "approval"  // until a person has decided about a call: see Approval
 	ParkAnswer    = "answer"    // until a person has answered the question of a call
 	ParkSession   = "session"   // until the earlier runs of its session have ended
+	ParkChildren  = "children"  // until enough of the runs that it delegated to have ended
 	ReasonBudget  = "budget"    // until a person has said whether the run may go beyond its budget; it is of no call
 )
 
@@ -35,6 +36,7 @@ func ParkReasons() []ParkReason {
 		{ParkModel, "provider limit", "It waits until its model may be called again", false},
 		{ParkApproval, "approval", "It waits for an approval", true},
 		{ParkAnswer, "approval", "It waits for its answer", true},
+		{ParkChildren, "approval", "It waits for its children", false},
 		{ParkSession, "session", "It waits for its turn", false},
 	}
 }

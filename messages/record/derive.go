@@ -155,8 +155,12 @@ func (r *Started) begun() any {
 	if planner == messages.PlannerTools {
 		planner = ""
 	}
+	var parent *messages.ParentRef
+	if r.Parent != nil {
+		parent = &messages.ParentRef{Run: named(r.Parent.Run), CallID: named(r.Parent.Call)}
+	}
 	return &messages.RunStarted{
-		Planner: planner, Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
+		Parent: parent, Planner: planner, Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
 		MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
 	}
 }

@@ -87,6 +87,12 @@ func appendHead(b []byte, h *Head) []byte {
 	if h.Shown != nil {
 		b = h.Shown.appendJSON(append(b, `,"shown":`...))
 	}
+	if h.Children != nil {
+		b = appendRest(append(b, `,"children":`...), h.Children)
+	}
+	if h.Parent != nil {
+		b = appendRest(append(b, `,"parent":`...), h.Parent)
+	}
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

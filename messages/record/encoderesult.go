@@ -38,6 +38,9 @@ func appendAgentResult(r *messages.AgentResult, b []byte) []byte {
 	} else {
 		b = appendRest(b, *r.CostEstimate)
 	}
+	if r.Below != nil {
+		b = appendRest(append(b, `,"below":`...), r.Below)
+	}
 	b = appendOptional(b, `,"summary":`, r.Summary)
 	if len(r.Outputs) > 0 {
 		b = appendRest(append(b, `,"outputs":`...), r.Outputs)
@@ -154,7 +157,11 @@ func appendMetrics(m *messages.Metrics, b []byte) []byte {
 
 func (f *Finished) appendJSON(b []byte) []byte {
 	b = appendAgentResult(&f.Result, append(b, `{"result":`...))
-	return append(appendTrue(b, `,"dead":`, f.Dead), '}')
+	b = appendTrue(b, `,"dead":`, f.Dead)
+	if len(f.Used) > 0 {
+		b = appendRest(append(b, `,"used":`...), f.Used)
+	}
+	return append(b, '}')
 }
 
 func appendRunFinished(d *messages.RunFinished, b []byte) []byte {

@@ -64,6 +64,9 @@ type Head struct {
 	Status messages.Status `json:"status,omitempty"`
 	// Shown is that of the run: events of any entry are derived by it.
 	Shown *Shown `json:"shown,omitempty"`
+	// Children are those of the newest delegation. Parent is whose child it is.
+	Children *Awaited `json:"children,omitempty"`
+	Parent   *Kin     `json:"parent,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -102,6 +105,7 @@ func Follow(run messages.Ref, prev Head, records ...Record) Head {
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
 		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status, Shown: prev.Shown,
+		Children: prev.Children, Parent: prev.Parent,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events),
 	}
 	if prev.FirstEvent == 0 {
@@ -127,6 +131,9 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 		h.Shown = r.Shown
+		if p := r.Parent; p != nil { // and so may its ticket
+			h.Phase, h.Parent, h.Needs = PhaseReady, &Kin{p.Run, p.Number, p.Index}, p.Needs
+		}
 		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
 		if t, err := messages.ParseTraceparent(r.Task.Traceparent); err == nil {
 			h.Trace = t.String()
@@ -169,7 +176,11 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 	case *Answered:
-		h.satisfy(r.Park)
+		if h.Waits != queue.ParkChildren { // no person speaks for them
+			h.satisfy(r.Park)
+		}
+	case *Delegated, *ChildEnded, *Withdrawn:
+		h.followKin(r)
 	case *Expired:
 		h.satisfy(r.Park)
 	case *Decided:
@@ -200,6 +211,11 @@ func (e *Entry) Place(seq uint64) {
 	}
 	if e.Head.Has(KindParked) {
 		e.Head.ParkSeq = seq
+	}
+	if e.Head.Has(KindDelegated) && e.Head.Children != nil {
+		c := *e.Head.Children // others may hold the head before it was placed
+		c.Seq = seq
+		e.Head.Children = &c
 	}
 }
 

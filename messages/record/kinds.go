@@ -57,6 +57,9 @@ var kinds = sync.OnceValue(func() map[Kind]kindOf {
 		KindRecalled:       kind[Recalled](),
 		KindSummarised:     kind[Summarised](),
 		KindLined:          kind[Lined](),
+		KindDelegated:      kind[Delegated](shows(messages.EventDelegated, (*Delegated).data)),
+		KindChildEnded:     kind[ChildEnded](shows(messages.EventChildEnded, (*ChildEnded).data)),
+		KindWithdrawn:      kind[Withdrawn](shows(messages.EventCancelRequested, (*Withdrawn).data)),
 
 		KindCancelRequested: decision(kind[CancelRequested](shows(messages.EventCancelRequested, (*CancelRequested).data))),
 		KindAnswered:        decision(kind[Answered]()),

@@ -10,8 +10,8 @@ import (
 // Record is one fact in a run's log. A record carries everything that the events derived from it need.
 //
 // Only the owner writes: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *PolicyApplied *Recalled *Summarised *Lined. Control records, which any process may
-// append: *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *PolicyApplied *Recalled *Summarised *Lined *Delegated. Control records, which any process may
+// append: *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered *ChildEnded *Withdrawn.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -44,6 +44,9 @@ const (
 	KindSteered         Kind = "steered"
 	KindLined           Kind = "lined"
 	KindPolicyApplied   Kind = "policy_applied"
+	KindDelegated       Kind = "delegated"
+	KindChildEnded      Kind = "child_ended"
+	KindWithdrawn       Kind = "withdrawn"
 )
 
 // Started pins what the run is. It is the first record of every log.
@@ -57,6 +60,7 @@ type Started struct {
 	ForkedFrom *messages.Origin `json:"forkedFrom,omitempty"`
 	Prefix     Records          `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
 	Shown      *Shown           `json:"shown,omitempty"`  // what the events of the run may show; nil in logs of earlier versions: all
+	Parent     *Parent          `json:"parent,omitempty"` // of a child. Its log too exists before the run has an owner
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.
@@ -197,6 +201,7 @@ type Expired struct {
 type Finished struct {
 	Result messages.AgentResult `json:"result"`
 	Dead   bool                 `json:"dead,omitempty"` // the task also goes to the dead letters
+	Used   []string             `json:"used,omitempty"` // of a child: tools that gave results in it or below
 }
 
 // BudgetWarned says that the agent's soft share of a cap is used. There is one at most for each cap of a run.

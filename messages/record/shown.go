@@ -100,7 +100,9 @@ func (w *Shown) of(r Record) Record {
 	switch r := r.(type) {
 	case *Started:
 		c := *r
-		c.Task.Input = messages.Input(w.blocks(r.Task.Input))
+		if c.Task.Input = messages.Input(w.blocks(r.Task.Input)); r.Parent != nil && w.NoInputs { // it was the arguments of a call
+			c.Task.Input = nil
+		}
 		return &c
 	case *ModelReplied:
 		c := *r
@@ -160,6 +162,12 @@ func (w *Shown) ofRest(r Record) Record {
 		c := *r
 		c.Message = w.text(r.Message)
 		return &c
+	case *Withdrawn:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *ChildEnded:
+		return w.ofChild(r)
 	default: // no text of others
 		return r
 	}
@@ -267,6 +275,19 @@ func (w *Shown) ofEnd(r *Finished) *Finished {
 		why := *end.Error
 		why.Message = w.text(why.Message)
 		end.Error = &why
+	}
+	return &c
+}
+
+func (w *Shown) ofChild(r *ChildEnded) Record {
+	c := *r
+	if c.Output = w.text(r.Output); w.NoOutputs {
+		c.Output = ""
+	}
+	if r.Error != nil {
+		why := *r.Error
+		why.Message = w.text(why.Message)
+		c.Error = &why
 	}
 	return &c
 }
