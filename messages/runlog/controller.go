@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -40,6 +41,7 @@ type Controller struct {
 	Semaphores Semaphores // nil: nothing is capped or paused
 	Caps       Caps       // nil: only concurrency keys are capped
 	Asks       Waits      // nil: no list of the runs that wait for a person
+	Tasks      Tasks      // nil: children are woken instead of queued
 	Now        func() time.Time
 	NewID      func() string
 }
@@ -67,7 +69,7 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 			}
 			return last.Head, err
 		}
-		if !netted { // before the record: if this process dies after it, the net sends the wake-up
+		if !netted && !repeated(r) { // before the record: if this process dies after it, the net sends the wake-up
 			if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
 				return record.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
 			}
@@ -88,6 +90,16 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 	return record.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
+// repeated reports whether who writes a record holds a ticket until its wake-up is sent, or is a step of who does. It needs no net.
+func repeated(r record.Record) bool {
+	switch r.(type) {
+	case *record.ChildEnded, *record.Withdrawn:
+		return true
+	default:
+		return false
+	}
+}
+
 // settled reports whether a record would no longer change anything.
 func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 	h := last.Head
@@ -97,8 +109,12 @@ func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 	switch r := r.(type) {
 	case *record.CancelRequested:
 		return h.Cancel, nil
+	case *record.Withdrawn:
+		return h.Cancel || h.Parent == nil || h.Parent.Run != r.Parent, nil
+	case *record.ChildEnded:
+		return h.Children.Has(r.Number, r.Index), nil
 	case *record.Answered:
-		if h.ParkSeq != r.Park || h.Phase == record.PhaseActive {
+		if h.ParkSeq != r.Park || h.Phase == record.PhaseActive || h.Waits == queue.ParkChildren {
 			return false, ErrNotWaiting
 		}
 		return h.Phase == record.PhaseReady, nil
@@ -277,6 +293,9 @@ func (k *Controller) Close(ctx context.Context, run messages.Ref, last *record.E
 		if err := k.settleAsk(ctx, run, last.Head); err != nil {
 			return err
 		}
+		if _, err := k.settleChildren(ctx, run, last.Head); err != nil {
+			return err
+		}
 		return k.armTimer(ctx, run, last)
 	case record.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
@@ -310,8 +329,20 @@ func (k *Controller) closeFinished(ctx context.Context, run messages.Ref, last *
 	if err := k.releaseAll(ctx, run, last.Head); err != nil {
 		return err
 	}
+	if err := k.EndChildren(ctx, run, last.Head, "its parent has ended"); err != nil {
+		return err
+	}
+	unborn := last.Head.ClaimSeq == 0 // it has no ticket: its parent's owner settles it, until the parent has been told
+	if !unborn {
+		if err := k.tellParent(ctx, run, last.Head, end); err != nil { // before run_finished: its log may then be purged
+			return err
+		}
+	}
 	if err := out.Finish(ctx, record.FinishedEvent(run, &last.Head, end)); err != nil {
 		return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
+	}
+	if unborn {
+		return k.tellParent(ctx, run, last.Head, end)
 	}
 	return nil
 }

@@ -103,6 +103,11 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error)
 		}
 		return true, k.wakeIfReady(ctx, run, &e)
 	case record.PhaseReady:
+		if last.Head.Cancel { // who cancelled it may have died before those below it heard
+			if err := k.EndChildren(ctx, run, last.Head, "its parent was cancelled"); err != nil {
+				return false, err
+			}
+		}
 		return true, k.wakeIfReady(ctx, run, &last)
 	case record.PhaseParked:
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
@@ -117,7 +122,11 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error)
 		if err := k.settleAsk(ctx, run, last.Head); err != nil {
 			return false, err
 		}
-		return false, k.armTimer(ctx, run, &last)
+		repaired, err := k.settleChildren(ctx, run, last.Head)
+		if err != nil {
+			return repaired, err
+		}
+		return repaired, k.armTimer(ctx, run, &last)
 	case record.PhaseFinished:
 		return k.repairEnd(ctx, run, last)
 	default:

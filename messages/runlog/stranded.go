@@ -36,6 +36,9 @@ func (k *Controller) Stranded(ctx context.Context, run messages.Ref, awaited Awa
 		}
 		return "it may go on, and no wake-up is in the queue", last, nil
 	case record.PhaseParked:
+		if why, err := k.strandedChild(ctx, run, last.Head); err != nil || why != "" {
+			return why, last, err
+		}
 		queued, err := awaited(ctx, run)
 		if err != nil || queued {
 			return "", last, err

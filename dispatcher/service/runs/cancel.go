@@ -55,6 +55,11 @@ func (rs *Runs) cancelWith(ctx context.Context, ref messages.Ref, ask *record.Ca
 		if err := rs.cfg.Queue.Nudge(ctx, ref); err != nil {
 			rs.cfg.Log.DebugContext(ctx, "nudge", "task_id", ref.Run, "err", err) // a hint: the heartbeat sees it too
 		}
+		if head.Phase != record.PhaseActive { // at once: those below it may hold the slots that it needs to end
+			if err := rs.cfg.Controller.EndChildren(ctx, ref, head, "its parent was cancelled"); err != nil {
+				rs.cfg.Log.WarnContext(ctx, "end the children of a run that was cancelled; its own end tries again", "tenant", ref.Tenant, "task_id", ref.Run, "err", err)
+			}
+		}
 		return rs.StatusOf(ctx, ref, record.Entry{Head: head})
 	}
 }
