@@ -59,6 +59,8 @@ type Call struct {
 	Session string
 	// Grants are what the run's agent leaves of what the operator granted. A tool that reaches anything outside keeps to both.
 	Grants messages.Grants
+	// Delegate says to whom the run's agent may hand sub-tasks; nil: to no agent.
+	Delegate *messages.Delegate
 	// Reach returns an error, fit for a model, when the rules of the run forbid a host that is not in the arguments, such as one that a
 	// redirect leads to: as hosts.Endpoint writes it. A tool asks before it goes there. It may be nil.
 	Reach func(endpoint string) error
@@ -86,7 +88,20 @@ type Result struct {
 	Meta map[string]any
 	// Park, if set, says that the answer comes later: Content does not count, and the run waits.
 	Park *Park
+	// Delegation, if set, has the run wait for runs of other agents, and the answer is what came of them: Content does not count.
+	Delegation *Delegation
 }
+
+// Delegation is a call's wish to hand sub-tasks to other agents.
+type Delegation struct {
+	Tasks     []Subtask
+	Need      int    // so many must complete
+	Any       bool   // or all end in any way
+	OnFailure string // messages.OnChildReturn (default) or OnChildFail
+}
+
+// Subtask is one task of a Delegation.
+type Subtask struct{ Agent, Input string }
 
 // Park is a call's wish to wait for something outside.
 type Park struct {

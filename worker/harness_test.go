@@ -112,7 +112,7 @@ func (h *house) logs() *runlogs.Store { return runlogs.New(h.bus, runlogs.Config
 
 func controller(b *bus.Bus, logs *runlogs.Store) *runlog.Controller {
 	return &runlog.Controller{
-		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Quotas: quotas.New(b, logs), Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
+		Log: logs, Queue: taskqueue.New(b), Tasks: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Quotas: quotas.New(b, logs), Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }

@@ -193,8 +193,9 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 
 // controller is the Controller of a process.
 func controller(b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas, clock *bus.Clock) *runlog.Controller {
+	tasks := taskqueue.New(b)
 	return &runlog.Controller{
-		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: logs, Queue: tasks, Tasks: tasks, Events: logs, Sessions: sessions.New(b, logs), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

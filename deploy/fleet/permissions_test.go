@@ -117,14 +117,15 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"worker": {
 			[]string{
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
+				"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r", "nudge.acme.r",
 				"+nudge.*.*", "+_INBOX_worker.>", "workers.seen.w", "+workers.seen.*", "$JS.API.STREAM.MSG.GET.ROSTER",
 			},
-			slices.Concat(copies, submits, reads, asks, decides, []string{
+			slices.Concat(copies, reads, asks, decides, []string{
 				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",
 				"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.KEYS.k", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.SPEND", "_INBOX_dispatcher.x.y", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
 				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
-				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x", "nudge.acme.r",
+				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x",
 				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",
 			}),
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/credential"
+	"github.com/longshore-run/longshore/tools/delegate"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
 )
@@ -78,7 +79,7 @@ func families() map[string]family {
 // caller closes the Box.
 func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	b := &Box{}
-	for _, safe := range []func() ([]tools.Tool, error){files.Tools, human.Tools} {
+	for _, safe := range []func() ([]tools.Tool, error){files.Tools, human.Tools, delegate.Tools} {
 		made, err := safe()
 		if err != nil {
 			return nil, fmt.Errorf("make tools: %w", err)

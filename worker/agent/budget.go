@@ -144,8 +144,8 @@ func (s *State) model(a *CallModel, caps messages.Caps, price Price) Action {
 	}
 	u := over(
 		use{messages.CapModelCalls, float64(len(s.ModelCalls)), 1, s.granted(messages.CapModelCalls, float64(caps.ModelCalls)), false},
-		use{messages.CapTokens, float64(s.Usage.Total), float64(need.Total), s.granted(messages.CapTokens, float64(caps.Tokens)), true},
-		use{messages.CapCost, s.Cost, usd, s.grantedCost(caps.Cost), true},
+		use{messages.CapTokens, s.tokensSpent(), float64(need.Total), s.granted(messages.CapTokens, float64(caps.Tokens)), true},
+		use{messages.CapCost, s.costSpent(), usd, s.grantedCost(caps.Cost), true},
 	)
 	if u == nil {
 		return a
@@ -296,8 +296,8 @@ func (s *State) warnings(caps messages.Caps, now time.Time) []*record.BudgetWarn
 	}
 	warn(messages.CapModelCalls, float64(len(s.ModelCalls)), s.granted(messages.CapModelCalls, float64(caps.ModelCalls)))
 	warn(messages.CapToolCalls, float64(s.ToolCalls), s.granted(messages.CapToolCalls, float64(caps.ToolCalls)))
-	warn(messages.CapTokens, float64(s.Usage.Total), s.granted(messages.CapTokens, float64(caps.Tokens)))
-	warn(messages.CapCost, s.Cost, s.grantedCost(caps.Cost))
+	warn(messages.CapTokens, s.tokensSpent(), s.granted(messages.CapTokens, float64(caps.Tokens)))
+	warn(messages.CapCost, s.costSpent(), s.grantedCost(caps.Cost))
 	if !s.StartedAt.IsZero() {
 		warn(messages.CapWallTime, now.Sub(s.StartedAt).Seconds(), time.Duration(caps.WallTime).Seconds())
 	}

@@ -24,6 +24,9 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		Metrics: &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
 		Seed:    s.Task.Seed, Deterministic: s.deterministic(),
 	}
+	if s.Delegations > 0 {
+		r.Below = new(s.Below)
+	}
 	if r.Success {
 		r.Result = f.Result
 		if len(s.OutputSchema()) > 0 {

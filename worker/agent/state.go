@@ -67,6 +67,13 @@ type State struct {
 	Heard    []string `json:"heard,omitempty"`    // and before, of a run with a plan; else it is in the Transcript
 	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
 
+	Delegation  *Delegation    `json:"delegation,omitempty"`  // the newest
+	Delegations int            `json:"delegations,omitempty"` // so far
+	Below       messages.Below `json:"below,omitzero"`        // what runs below used, as far as they told
+	Held        record.Share   `json:"held,omitzero"`         // what is set aside for those that did not
+	Inherited   []string       `json:"inherited,omitempty"`   // tools that gave results above and below, sorted
+	Parent      *record.Parent `json:"parent,omitempty"`      // of a child
+
 	Parked  *record.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError      `json:"failure,omitempty"` // what ends the run
@@ -113,6 +120,7 @@ func (s *State) Clone() *State {
 	c.Plan = s.Plan.clone()
 	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
 	c.Meta = maps.Clone(s.Meta)
+	c.Delegation = s.Delegation.clone()
 	return &c
 }
 
@@ -185,7 +193,7 @@ func (s *State) Advance(r record.Record) error {
 	case *record.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
 	case *record.Answered:
-		if s.more(r) || s.asking(r.Park) != nil { // no answer agrees to a call
+		if s.more(r) || s.asking(r.Park) != nil || s.Parked != nil && s.Parked.Reason == queue.ParkChildren { // no answer agrees to a call, nor speaks for children
 			break
 		}
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
@@ -214,6 +222,14 @@ func (s *State) Advance(r record.Record) error {
 		s.summarised(r)
 	case *record.Steered:
 		s.Unheard = append(s.Unheard, r.Message)
+	case *record.Delegated:
+		s.delegated(r)
+	case *record.ChildEnded:
+		s.childEnded(r)
+	case *record.Withdrawn:
+		if s.Cancel == nil && s.Parent != nil && s.Parent.Run == r.Parent {
+			s.Cancel = &record.CancelRequested{By: "run " + r.Parent, Reason: r.Reason}
+		}
 	case *record.Released, *record.Lost, *record.SessionGranted, *record.Lined, *record.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)
@@ -223,6 +239,10 @@ func (s *State) Advance(r record.Record) error {
 
 func (s *State) start(r *record.Started) {
 	s.Task, s.Agent, s.Tools = &r.Task, &r.Agent, r.Tools
+	if r.Parent != nil {
+		s.Parent = r.Parent
+		s.inherit(r.Parent.Used)
+	}
 	system := r.Agent.Instructions
 	if r.Agent.Planner == messages.PlannerTools {
 		system = paragraphs(system, s.outputPrompt())
@@ -288,6 +308,9 @@ func (s *State) returned(r *record.ToolReturned) error {
 		return fmt.Errorf("a result of call %q, which is not open", r.Result.CallID)
 	}
 	c.Result = &r.Result
+	if d := s.Delegation; d != nil && d.Step == r.Step && d.Call == r.Result.CallID {
+		d.Done = true
+	}
 	if r.Millis > 0 {
 		if s.ToolMillis == nil {
 			s.ToolMillis = map[string]int64{}

@@ -20,15 +20,17 @@ type callBook struct {
 
 	asks func(*agent.State, messages.ToolCall) bool // reports whether hooks decide about a call first
 
-	args   map[string]json.RawMessage // of calls that may be made, by call id; written by check and renew
-	flying map[string]bool            // on their way, by call id; written by toolWork
-	parks  map[string]*tools.Park     // wishes to wait, by call id; written by toolWork and renew
+	args   map[string]json.RawMessage   // of calls that may be made, by call id; written by check and renew
+	flying map[string]bool              // on their way, by call id; written by toolWork
+	parks  map[string]*tools.Park       // wishes to wait, by call id; written by toolWork and renew
+	drafts map[string]*record.Delegated // delegations that are not in the log yet, by call id; written by toolWork, admit and renew
 }
 
 // renew forgets all calls: a model has replied, and ids may come again.
 func (x *callBook) renew() {
 	clear(x.args)
 	clear(x.parks)
+	clear(x.drafts)
 }
 
 // anyFlying reports whether calls are on their way.
@@ -40,12 +42,31 @@ func (x *callBook) beforeCalls(s *agent.State, next agent.Action) (v limits.Verd
 	if _, calls := next.(*agent.CallTools); !calls {
 		return v
 	}
-	rs, park := x.admit(s)
-	if v.Records = rs; len(rs) == 0 && park != nil {
-		s.UntilEnd(&park.Parked)
-		v.Instead = park
+	rs, instead := x.admit(s)
+	if v.Records = rs; len(rs) == 0 && instead != nil {
+		if park, waits := instead.(*agent.Park); waits {
+			s.UntilEnd(&park.Parked)
+		}
+		v.Instead = instead
 	}
 	return v
+}
+
+// delegates reports whether a call has delegated, or is about to.
+func (x *callBook) delegates(s *agent.State, call string) bool {
+	return x.drafts[call] != nil || s.Delegated(call) != nil
+}
+
+// delegated is what a call that delegates does next, once no call is in flight: its children are named, then it waits for them.
+func (x *callBook) delegated(s *agent.State, call string) (named record.Record, instead agent.Action) {
+	if d := s.Delegated(call); d != nil {
+		return nil, awaitChildren(d)
+	}
+	d := x.drafts[call]
+	if delete(x.drafts, call); d.Number != s.Delegations+1 || s.Delegation != nil && !s.Delegation.Done { // another call came first
+		return nil, nil
+	}
+	return d, nil
 }
 
 // parkForApproval asks for a call that must not begin before a person has agreed.
@@ -57,8 +78,8 @@ func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.P
 }
 
 // admit decides what it can about the open calls without an effect: which are refused, were answered while the run was parked, have
-// an outcome that can no longer be known, or begin now. It returns a park when all that is left is to wait for a call.
-func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) {
+// an outcome that can no longer be known, or begin now. It returns what to do instead when all that is left is to wait for a call.
+func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Action) {
 	for i := range s.Open {
 		if r := x.foregone(s, &s.Open[i]); r != nil {
 			rs = append(rs, r)
@@ -68,6 +89,7 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) 
 		return rs, nil // the state moves on first
 	}
 	wave := x.wave(s)
+	var waiting []string
 	for i := range wave {
 		c := &wave[i]
 		if unapproved(c) {
@@ -79,8 +101,12 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) 
 		}
 		if wish := x.parks[c.Call.ID]; wish != nil {
 			if len(x.flying) == 0 {
-				park = x.park(c.Call.ID, wish)
+				instead = x.park(c.Call.ID, wish)
 			}
+			continue
+		}
+		if x.delegates(s, c.Call.ID) {
+			waiting = append(waiting, c.Call.ID)
 			continue
 		}
 		if c.Started == "" && x.asks(s, c.Call) {
@@ -93,7 +119,14 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) 
 	if rs != nil {
 		return rs, nil
 	}
-	return nil, park
+	if len(waiting) > 0 && instead == nil && len(x.flying) == 0 {
+		named, next := x.delegated(s, waiting[0])
+		if named != nil {
+			return []record.Record{named}, nil
+		}
+		instead = next
+	}
+	return nil, instead
 }
 
 func (x *callBook) park(call string, wish *tools.Park) *agent.Park {

@@ -120,20 +120,18 @@ func (x *claimer) judge(ctx context.Context) (owned bool, outcome Outcome, err e
 	case last.Seq == 0: // purged: only a start ticket makes a log
 		return false, Done, nil
 	case last.Head.Phase == record.PhaseFinished:
-		if err := x.checkSame(ctx, last); err != nil {
+		if _, err := x.checkSame(ctx, last); err != nil {
 			return false, Return, err
 		}
 		return x.settle.settled(ctx, x.unclaimed())
-	case x.ticket.After == 0 && last.Head.ClaimSeq == 0: // a fork, which only its wake-up may claim
-		if err := x.checkSame(ctx, last); err != nil {
-			return false, Return, err
+	case x.ticket.After == 0 && last.Head.ClaimSeq == 0: // a fork, which only its wake-up may claim, or a child
+		if same, err := x.checkSame(ctx, last); err != nil || !same || last.Head.Parent == nil {
+			return false, doneOr(err), err
 		}
-		return false, Done, nil
+		return x.reclaim(ctx, last)
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Ticket != x.ticket.Seq: // another ticket took it up
-		if err := x.checkSame(ctx, last); err != nil {
-			return false, Return, err
-		}
-		return false, Done, nil
+		_, err := x.checkSame(ctx, last)
+		return false, doneOr(err), err
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Phase != record.PhaseActive: // ours, and spent
 		return x.settle.settled(ctx, x.unclaimed())
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Delivery >= x.ticket.Delivered: // by a newer delivery: this one is stale
@@ -176,26 +174,34 @@ func (x *claimer) heads(ctx context.Context) (named, last record.Entry, err erro
 
 // checkSame dead-letters a second task that was published with the id of another: its publisher must not mistake
 // the first task's run for its own.
-func (x *claimer) checkSame(ctx context.Context, last record.Entry) error {
+func (x *claimer) checkSame(ctx context.Context, last record.Entry) (same bool, err error) {
 	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq {
-		return nil
+		return true, nil
 	}
-	for e, err := range x.log.Read(ctx, x.run, 0, 1) {
+	for e, err := range x.log.Read(ctx, x.run, 0, last.Seq) {
 		if err != nil {
-			return fmt.Errorf("read log: %w", err)
+			return false, fmt.Errorf("read log: %w", err)
 		}
 		first, ok := e.Records[0].(*record.Started)
 		task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 		if !ok || err == nil && task.Fingerprint() == first.Task.Fingerprint() {
-			return nil
+			return ok, nil
 		}
 		why := messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"}
 		x.voice.say(ctx, slog.LevelWarn, "a task under the id of another is in the dead letters", slog.Uint64("ticket", x.ticket.Seq))
-		return x.cfg.Controller.Queue.DeadLetter(ctx, x.run, first.Task.Agent, messages.Dead{
+		return false, x.cfg.Controller.Queue.DeadLetter(ctx, x.run, first.Task.Agent, messages.Dead{
 			Error: why, Subject: x.run.TaskSubject(x.ticket.Priority), Task: x.ticket.Body, Time: x.now(), Ticket: x.ticket.Seq,
 		})
 	}
-	return nil
+	return false, nil
+}
+
+// doneOr is the outcome for a ticket that is not the run's.
+func doneOr(err error) Outcome {
+	if err != nil {
+		return Return
+	}
+	return Done
 }
 
 // reclaim claims a run that has a log, before any of its records is decoded or folded.
@@ -245,7 +251,11 @@ func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome
 	} else {
 		x.voice.say(ctx, slog.LevelInfo, "run goes on after another claim", slog.Int("without_progress", h.Attempt), slog.Int("delivery", c.Delivery))
 	}
-	if x.limits.Quota.Clear(); x.journal.state.Unturned { // what began with this ticket may have lost the race for it
+	begins := h.ClaimSeq == 0 && h.Parent != nil
+	if begins && x.ticket.first() { // it was asked before the log was found
+		return true, 0, nil
+	}
+	if x.limits.Quota.Clear(); x.journal.state.Unturned || begins { // what began with this ticket may have lost the race for it
 		x.limits.Quota.Start(ctx, x.now())
 	}
 	return true, 0, nil

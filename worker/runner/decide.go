@@ -87,7 +87,11 @@ func (x *decider) decide(s *agent.State) (decisions []record.Record, action agen
 }
 
 func (x *decider) finished(s *agent.State, f *agent.Finish) *record.Finished {
-	return &record.Finished{Result: s.Conclude(x.run, f, x.now())}
+	end := &record.Finished{Result: s.Conclude(x.run, f, x.now())}
+	if s.Parent != nil {
+		end.Used = s.Had()
+	}
+	return end
 }
 
 // plan is the planner's, unless a hook refused the run.

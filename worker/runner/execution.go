@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -45,8 +46,9 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	}
 	x.calls = callBook{
 		job: j, asks: x.hooks.decideFirst, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
+		drafts: map[string]*record.Delegated{},
 	}
-	x.rules = policyWork{job: j, calls: &x.calls}
+	x.rules = policyWork{job: j, calls: &x.calls, state: func() *agent.State { return x.journal.state }}
 	x.hooks = hookWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls}
 	x.setLimits()
 	x.dec = decider{job: j, hooks: &x.hooks, limits: &x.limits, gates: x.limits.InOrder()}
@@ -136,6 +138,11 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.tools.callTools(ctx)
+		case *agent.CollectChildren:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.tools.collect(ctx, a)
 		case *agent.JoinSession:
 			if x.draining() {
 				return ErrShutdown

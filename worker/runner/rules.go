@@ -17,6 +17,7 @@ type policyWork struct {
 	*job
 
 	calls *callBook
+	state func() *agent.State
 
 	known bool // written by of; rules and broken too
 	rules *policy.Rules
@@ -27,14 +28,26 @@ type policyWork struct {
 // of are the rules for runs of an agent; nil: there are none.
 func (x *policyWork) of(d *messages.Definition) *policy.Rules {
 	if !x.known {
-		var layers []policy.Layer
-		if x.cfg.Policies != nil {
-			layers = x.cfg.Policies(x.run.Tenant)
+		var above []record.RulesFor
+		if p := x.state().Parent; p != nil {
+			above = p.Rules
 		}
-		x.rules, x.broken = policy.NewRules(append(slices.Clone(layers), policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
+		x.rules, x.broken = x.made(d, above)
 		x.known = true
 	}
 	return x.rules
+}
+
+// made are the rules for an agent below others.
+func (x *policyWork) made(d *messages.Definition, above []record.RulesFor) (*policy.Rules, error) {
+	var layers []policy.Layer
+	if x.cfg.Policies != nil {
+		layers = slices.Clone(x.cfg.Policies(x.run.Tenant))
+	}
+	for _, a := range above {
+		layers = append(layers, policy.Layer{Source: "agent " + a.Agent, Policy: a.Policy})
+	}
+	return policy.NewRules(append(layers, policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
 }
 
 // beforeCalls is the gate of the rules about tool calls: it records which are refused, with which arguments others are made,
@@ -81,7 +94,7 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 	if c.Judged || c.Approve {
 		return rs
 	}
-	asked := policy.Asked{Tool: c.Call.Name, Arguments: json.RawMessage(use), Cost: s.Cost, Had: s.Used}
+	asked := policy.Asked{Tool: c.Call.Name, Arguments: json.RawMessage(use), Cost: s.Cost, Had: s.Had()}
 	asked.First = !slices.Contains(s.Used, c.Call.Name)
 	if f := rules.Asks(asked); f != nil {
 		rs = append(rs, applied(*f))

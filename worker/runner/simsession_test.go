@@ -38,6 +38,7 @@ type sessionWorld struct {
 	sums     map[string]int          // summaries that were paid for and recorded, by run
 
 	lines *simCapped // instead of sessions: caps and pauses; nil: none
+	kin   *simKin    // instead of sessions: runs that delegate; nil: none do
 }
 
 const (
@@ -49,6 +50,13 @@ func (w *sessionWorld) wrong(format string, args ...any) {
 	if w.bad == "" {
 		w.bad = fmt.Sprintf("seed %d: ", w.seed) + fmt.Sprintf(format, args...)
 	}
+}
+
+// runs are all runs so far.
+func (w *sessionWorld) runs() []messages.Ref {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.refs)
 }
 
 // last is the newest head of a run.
@@ -69,12 +77,16 @@ func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e
 	if !l.w.goodRecords(e) {
 		l.w.wrong("malformed entry")
 	}
+	if l.w.kin.lost(last, &e) {
+		return 1, nil
+	}
 	seq, err := l.w.log.Append(ctx, run, last, e)
 	if err != nil {
 		return seq, err
 	}
+	l.w.kin.appended(l.w, run, last, &e)
 	turns := 0
-	for _, r := range l.w.refs {
+	for _, r := range l.w.runs() {
 		if last, ok := l.w.last(r); ok && last.Head.Turn && last.Head.Phase != record.PhaseFinished {
 			turns++
 		}
@@ -195,6 +207,7 @@ func (w *sessionWorld) controller(p *process) *runlog.Controller {
 	k.Log, k.Queue, k.Events = sessionLog{simLog{p}, w}, sessionQueue{simQueue{p}, w}, sessionEvents{p, w}
 	k.Sessions = simSessions{p, w}
 	w.lines.keep(k, p)
+	w.kin.keep(k, p, w)
 	return k
 }
 
@@ -210,7 +223,7 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 		switch {
 		case m.wake.Errand == messages.ErrandSweep:
 			_, err := k.Sweep(ctx, func(yield func(messages.Ref, error) bool) {
-				for _, r := range w.refs {
+				for _, r := range w.runs() {
 					if !yield(r, nil) {
 						return
 					}
@@ -219,7 +232,7 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 			ok = err == nil
 		case m.wake.Errand != "":
 			ok = k.Errand(ctx, run, m.wake) == nil
-		case w.noGrant && w.ended(run):
+		case w.noGrant && w.ended(run), w.kin != nil && w.kin.rules == noSettle && w.parkedBy(run, m):
 			ok = true // rule 9 without its settle
 		default:
 			ok = w.work(ctx, t, p, k, m, delivered) == runner.Done
@@ -230,6 +243,12 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 			delete(w.tasks, m.seq)
 		}
 	})
+}
+
+// parkedBy reports whether a run is parked since a message was worked.
+func (w *sessionWorld) parkedBy(run messages.Ref, m *message) bool {
+	last, ok := w.last(run)
+	return ok && last.Head.Phase == record.PhaseParked && last.Head.Ticket == m.seq
 }
 
 func (w *sessionWorld) ended(run messages.Ref) bool {
@@ -262,6 +281,7 @@ func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *ru
 		ticket.Body = []byte(`{"input":"go","session":"` + simTalk + `"}`)
 	}
 	w.lines.work(t, p, &cfg, &ticket)
+	w.kin.work(t, w, p, &cfg, &ticket, m.start)
 	outcome, _ := runner.New(cfg).Run(ctx, ticket)
 	return outcome
 }
@@ -389,10 +409,13 @@ func (w *sessionWorld) losePower() {
 			delete(w.tasks, last.Head.Ticket)
 		}
 	}
-	w.put("sweep", &message{wake: messages.Wake{Errand: messages.ErrandSweep}})
+	if w.kin == nil || w.kin.rules != noKinSweep {
+		w.put("sweep", &message{wake: messages.Wake{Errand: messages.ErrandSweep}})
+	}
 }
 
 func (w *sessionWorld) judge() {
+	w.kin.judge(w)
 	type turn struct {
 		seq       uint64
 		run, from string

@@ -55,7 +55,9 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	defer abort(nil)
 	defer x.own.listen(abort)()
 	defer x.journal.bound(abort)()
-	wave := slices.DeleteFunc(x.calls.wave(x.journal.state), func(c agent.OpenCall) bool { return unapproved(&c) })
+	wave := slices.DeleteFunc(x.calls.wave(x.journal.state), func(c agent.OpenCall) bool {
+		return unapproved(&c) || x.calls.delegates(x.journal.state, c.Call.ID)
+	})
 	x.countRepeated(wave)
 	if len(wave) == 1 {
 		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws), x.rules.of(x.journal.state.Agent)))
@@ -135,7 +137,7 @@ func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
 	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds()}
-	if err == nil && res.Park == nil {
+	if err == nil && res.Park == nil && res.Delegation == nil {
 		res, a.found = judged(rules, c.Name, res) // before a part of it is kept in a file
 		res.Content = x.excerpt(call, res.Content)
 	}
@@ -190,6 +192,8 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		return x.journal.replan(ctx)
 	case a.err != nil:
 		return nil, fmt.Errorf("call tool %s: %w", a.call.Name, a.err)
+	case a.result.Delegation != nil:
+		return x.delegate(ctx, a)
 	case a.result.Park != nil:
 		x.calls.parks[a.call.ID] = a.result.Park
 		return x.journal.commit(ctx)
