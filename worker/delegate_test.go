@@ -322,3 +322,101 @@ func TestDelegateFifty(t *testing.T) {
 	}
 	h.noneLeft(run)
 }
+
+// What a child may do is what both agents may: a call of a tool that its parent lacks is refused.
+func TestDelegateHandsDownNoMore(t *testing.T) {
+	child := hand("write_file", "list_files")
+	child.Grants = &messages.Grants{Hosts: []string{"a.example.com"}}
+	parent := boss(1, "list_files")
+	parent.Grants = &messages.Grants{Hosts: []string{"b.example.com"}}
+	h := open(t, 30*time.Second, withDefaults(parent, child)...)
+	h.worker("w", newPuppet(), worker.Config{}, delegateTools(t)...)
+	write := "write_file {\"filePath\":\"a\",\"content\":\"b\"}"
+	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(asks(t, nil, "hand", write, "list_files {}\nsay listed"))})
+	got := answersOf(t, h.result(run))
+	if len(got) != 2 || !strings.Contains(got[0].Output, "write_file") || !strings.Contains(got[0].Output, "list_files") || got[1].Output != "listed" {
+		t.Errorf("%+v", got)
+	}
+	for e, err := range h.logs().Read(t.Context(), messages.Ref{Tenant: run.Tenant, Run: got[0].Run}, 0, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := e.Records[0].(*record.Started)
+		if !ok || !slices.Equal(s.Agent.Tools, []string{"list_files"}) || s.Agent.Grants == nil || s.Agent.Grants.Hosts == nil || len(s.Agent.Grants.Hosts) != 0 {
+			t.Errorf("%+v", e.Records[0])
+		}
+		break
+	}
+}
+
+// A child gets a share of what its parent has left, and what it used counts for the parent.
+func TestDelegateBudget(t *testing.T) {
+	parent := boss(1)
+	parent.Budget = &messages.Budget{Caps: messages.Caps{Tokens: 4000}}
+	parent.MaxTokens = 20
+	child := hand("list_files")
+	child.MaxTokens = 20
+	h := open(t, 30*time.Second, withDefaults(parent, child)...)
+	h.worker("w", newPuppet(), worker.Config{}, delegateTools(t)...)
+	endless := strings.Repeat("list_files {}\n", 40) + "say end" // beyond its share of tokens
+	r := h.result(h.submit(messages.Task{Agent: "boss", Limits: &messages.Limits{MaxSteps: 5}, Input: messages.TextInput(
+		asks(t, nil, "hand", "say cheap", endless) + "\nsay done",
+	)}))
+	if r.Status != messages.StatusCompleted && (r.Error == nil || r.Error.Code != messages.CodeBudget) {
+		t.Fatalf("%+v", r.Error)
+	}
+	if r.Below == nil || r.Below.Runs != 2 || r.Below.Tokens < 15 || r.Below.Tokens > 4000 {
+		t.Errorf("below: %+v", r.Below)
+	}
+	var failed bool
+	for _, a := range r.Actions {
+		failed = failed || strings.Contains(a.Output, string(messages.CodeBudget)) || strings.Contains(a.Output, string(messages.CodeMaxSteps))
+	}
+	if !failed {
+		t.Errorf("no child was stopped: %+v", r.Actions)
+	}
+}
+
+// A worker that is killed while children work, and one that is killed with the parent in hand, cost nothing but time.
+func TestDelegateSurvivesWorkers(t *testing.T) {
+	h := open(t, time.Second, withDefaults(boss(2), hand())...)
+	p := newPuppet()
+	_, stop := h.worker("w", p, worker.Config{DrainTimeout: time.Millisecond}, delegateTools(t)...)
+	tree := asks(t, nil, "boss", asks(t, nil, "hand", "wait", "wait"), asks(t, nil, "hand", "wait", "say quick"))
+	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(tree)})
+	for range 3 {
+		select {
+		case <-p.arrived:
+		case <-time.After(patience):
+			t.Fatal("the leaves do not work")
+		}
+	}
+	stop()
+	close(p.free)
+	h.worker("v", p, worker.Config{}, delegateTools(t)...)
+	got := answersOf(t, h.result(run))
+	if len(got) != 2 || !strings.Contains(got[0].Output, "waited") || !strings.Contains(got[1].Output, "quick") {
+		t.Errorf("%+v", got)
+	}
+	h.noneLeft(run)
+}
+
+// Who asks why a run waits is told which of its children it waits for.
+func TestWhyOfAParent(t *testing.T) {
+	h := open(t, 30*time.Second, withDefaults(boss(1), hand())...)
+	p := newPuppet()
+	h.worker("w", p, worker.Config{}, delegateTools(t)...)
+	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(asks(t, nil, "hand", "say one", "wait"))})
+	h.until(run, messages.EventDelegated)
+	<-p.arrived
+	h.result(messages.Ref{Tenant: run.Tenant, Run: record.ChildRun(run, 1, 0)}) // its parent was told before
+	st, err := h.client.Status(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "1 of 2 children: " + record.ChildRun(run, 1, 1); st.WaitsFor != want || st.Status != messages.StatusWaiting {
+		t.Errorf("%s, it waits for %q, want %q", st.Status, st.WaitsFor, want)
+	}
+	close(p.free)
+	h.result(run)
+}

@@ -87,7 +87,7 @@ type RunStatus struct {
 	Attempt  int             `json:"attempt,omitempty"`  // claims since the last progress
 	Updated  time.Time       `json:"updated"`            // when the log last grew, or when it was queued
 	Waits    string          `json:"waits,omitempty"`    // what a waiting run waits for
-	WaitsFor string          `json:"waitsFor,omitempty"` // what a worker must have, when it waits for one: "no worker has the tool x"
+	WaitsFor string          `json:"waitsFor,omitempty"` // what a worker must have, when it waits for one: "no worker has the tool x"; or which children: "2 of 3 children: a, b"
 	Until    *time.Time      `json:"until,omitempty"`    // when a wait for the model ends and it is called again
 	Cause    *messages.Cause `json:"cause,omitempty"`    // what went wrong with the model that it waits for
 	Cancel   bool            `json:"cancel,omitempty"`   // asked to stop and still on its way there

@@ -164,6 +164,23 @@ func (a *Awaited) Add(r *ChildEnded) Awaited {
 // Open is how many have not ended.
 func (a *Awaited) Open() int { return a.Of - bits.OnesCount64(a.Ended) }
 
+// Left are the runs of a parent's newest delegation that have not ended, in order; nil: there are none.
+func (a *Awaited) Left(parent messages.Ref) (runs []string) {
+	for i := range a.count() {
+		if !a.Has(a.Number, i) {
+			runs = append(runs, ChildRun(parent, a.Number, i))
+		}
+	}
+	return runs
+}
+
+func (a *Awaited) count() int {
+	if a == nil {
+		return 0
+	}
+	return a.Of
+}
+
 // Enough reports whether the parent may go on: as many as it needs have completed, or no longer can.
 func (a *Awaited) Enough() bool {
 	ended, completed := bits.OnesCount64(a.Ended), bits.OnesCount64(a.Completed)

@@ -66,6 +66,21 @@ func (r *run) tell(e *messages.Event) render.Line {
 		})
 	case messages.EventSteered:
 		return told(e, r.steered)
+	case messages.EventDelegated:
+		return told(e, func(d messages.DelegatedData) render.Line {
+			line := render.Line{Mark: render.Info, Text: fmt.Sprintf("delegates to %d agents", len(d.Children))}
+			for _, c := range d.Children[:min(len(d.Children), maxChildrenTold)] {
+				line.Text += fmt.Sprintf("; %s: run %s", c.Agent, c.Run)
+			}
+			return line
+		})
+	case messages.EventChildEnded:
+		return told(e, func(d messages.ChildEndedData) render.Line {
+			if d.Status != messages.StatusCompleted {
+				return render.Line{Mark: render.Attention, Text: fmt.Sprintf("child %s: %s", d.Run, d.Status)}
+			}
+			return render.Line{Mark: render.Info, Text: fmt.Sprintf("child %s: %s", d.Run, d.Status)}
+		})
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) render.Line { return r.finished(&d.Result) })
 	case nameOf(events.TypeEventsExpired):
@@ -76,6 +91,9 @@ func (r *run) tell(e *messages.Event) render.Line {
 		return render.Line{}
 	}
 }
+
+// maxChildrenTold bounds the runs that a line names.
+const maxChildrenTold = 4
 
 // told reads an event's data. It is not strict: a newer version may have added fields.
 func told[T any](e *messages.Event, tell func(T) render.Line) render.Line {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
@@ -152,6 +153,9 @@ func (rs *Runs) StatusOf(ctx context.Context, ref messages.Ref, last record.Entr
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
+		if h.Waits == queue.ParkChildren {
+			st.WaitsFor = WaitsForChildren(ref, &h)
+		}
 		if (h.Waits == queue.ParkModel || h.Waits == queue.ParkWorker) && h.Phase == record.PhaseParked {
 			p, _, err := rs.cfg.Controller.Park(ctx, ref, last)
 			if err != nil {
@@ -194,4 +198,20 @@ func (rs *Runs) HasLog(ctx context.Context, ref messages.Ref) error {
 	default:
 		return nil
 	}
+}
+
+// maxChildrenNamed bounds the children that a status names.
+const maxChildrenNamed = 8
+
+// WaitsForChildren says which children a run waits for: "2 of 3 children: a, b".
+func WaitsForChildren(ref messages.Ref, h *record.Head) string {
+	left := h.Children.Left(ref)
+	if len(left) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d children: %s", len(left), h.Children.Of, strings.Join(left[:min(len(left), maxChildrenNamed)], ", "))
+	if len(left) > maxChildrenNamed {
+		text += fmt.Sprintf(" and %d more", len(left)-maxChildrenNamed)
+	}
+	return text
 }

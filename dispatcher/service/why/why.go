@@ -233,6 +233,10 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 			y.Tool = p.Approval.Tool
 			y.Text += " of " + p.Approval.Tool
 		}
+	case queue.ParkChildren:
+		if text := runs.WaitsForChildren(ref, &last.Head); text != "" {
+			y.Text = "It waits for " + text
+		}
 	case queue.ParkModel:
 		if y.Cause = p.Cause; p.Cause != nil {
 			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
