@@ -28,10 +28,15 @@ func served(t *testing.T, h http.Handler) (url, host string) {
 	return s.URL, strings.TrimPrefix(s.URL, "http://")
 }
 
-// overHTTP is the server of the SDK with streamable HTTP.
+// overHTTP is the server of the SDK with streamable HTTP. Call it before the client is opened, for its sessions end when that has.
 func overHTTP(t *testing.T) http.Handler {
 	t.Helper()
 	s := sdkServer(t.TempDir())
+	t.Cleanup(func() {
+		for session := range s.Sessions() { // those that no client ended
+			_ = session.Close()
+		}
+	})
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 }
 
@@ -80,13 +85,14 @@ func TestStreamableHTTP(t *testing.T) {
 // A session that the server no longer knows is replaced, and the call that found out is made again: nothing came of it.
 func TestALostSession(t *testing.T) {
 	var inner atomic.Value
+	restarted := overHTTP(t)
 	inner.Store(overHTTP(t))
 	url, _ := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { inner.Load().(http.Handler).ServeHTTP(w, r) }))
 	set := reached(t, mcp.Server{URL: url}, nil)
 	if r := echo(t, set); text(r) != "hello" {
 		t.Fatalf("%+v", r)
 	}
-	inner.Store(overHTTP(t)) // as after a restart
+	inner.Store(restarted) // as after a restart
 	r := echo(t, set)
 	if text(r) != "hello" {
 		t.Errorf("%+v", r)

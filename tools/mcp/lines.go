@@ -28,16 +28,10 @@ const (
 // writeTimeout is how long a process may leave a message unread.
 const writeTimeout = 10 * time.Second
 
-// maxDepth is how deep a message may be nested: the library would follow it to the end of the stack.
-const maxDepth = 256
-
-var (
-	errFlood = errors.New("the server sends more than it was asked for, and faster than anything reads")
-	errDepth = fmt.Errorf("the server sent JSON nested deeper than %d", maxDepth)
-)
+var errFlood = errors.New("the server sends more than it was asked for, and faster than anything reads")
 
 // lines is a connection of one JSON-RPC message a line, as a process speaks it. It does what the library's does, and bounds
-// how much is read, how deep it is nested, how fast it comes and how long a write may take.
+// how much is read, how fast it comes and how long a write may take. How deep a message may be nested the library bounds.
 type lines struct {
 	in    *bufio.Reader
 	from  *os.File
@@ -94,10 +88,6 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 
 // message reads one message. A batch is none.
 func message(data []byte) (jsonrpc.Message, error) {
-	var n nesting
-	if !n.fits(data) {
-		return nil, errDepth
-	}
 	msg, err := jsonrpc.DecodeMessage(data)
 	if err != nil {
 		return nil, fmt.Errorf("the server wrote what is no message of JSON-RPC: %s", strict.Shown(string(data[:min(len(data), 200)])))
@@ -158,33 +148,4 @@ func (l *lines) Close() error {
 		_ = l.from.Close()
 	})
 	return nil
-}
-
-// nesting follows how deep JSON is nested, over any number of pieces.
-type nesting struct {
-	depth           int
-	quoted, escaped bool
-}
-
-// fits reports whether the text is still nested no deeper than maxDepth.
-func (n *nesting) fits(piece []byte) bool {
-	for _, c := range piece {
-		switch {
-		case n.escaped:
-			n.escaped = false
-		case c == '\n': // never in a string of JSON: whatever was no JSON ends here
-			n.quoted = false
-		case n.quoted:
-			n.escaped, n.quoted = c == '\\', c != '"'
-		case c == '"':
-			n.quoted = true
-		case c == '{' || c == '[':
-			if n.depth++; n.depth > maxDepth {
-				return false
-			}
-		case c == '}' || c == ']':
-			n.depth = max(0, n.depth-1)
-		}
-	}
-	return true
 }

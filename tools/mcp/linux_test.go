@@ -37,7 +37,7 @@ func TestAttack56WorkerKilled(t *testing.T) {
 	var children []int
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
-		for _, pid := range strings.Fields(string(text)) {
+		for pid := range strings.FieldsSeq(string(text)) {
 			n, _ := strconv.Atoi(pid)
 			children = append(children, n)
 		}

@@ -23,7 +23,7 @@ func TestMCPServers(t *testing.T) {
 			return &sdk.CallToolResult{}, nil, nil
 		})
 		return s
-	}, nil))
+	}, &sdk.StreamableHTTPOptions{Stateless: true})) // no session outlives the test
 	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
 	grant := file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n  mcp:\n    servers:\n      harbour: {url: "+site.URL+"}\n")
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_SCRIPT=" + file(t, script), "LONGSHORE_TOOLS=" + grant}

@@ -68,7 +68,7 @@ func files(t *testing.T) (url string, changed *atomic.Bool) {
 		sdk.AddTool(s, &sdk.Tool{Name: "read_text_file", Description: "Reads a file."}, say("text"))
 		sdk.AddTool(s, &sdk.Tool{Name: "write_file", Description: "Writes a file."}, say("written"))
 		return s
-	}, nil)
+	}, &sdk.StreamableHTTPOptions{Stateless: true}) // no session outlives the test
 	server := httptest.NewServer(serve)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL, changed
