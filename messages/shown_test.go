@@ -103,6 +103,28 @@ func TestEventsWithoutInputsAndOutputs(t *testing.T) {
 	}
 }
 
+// What it costs to look through the records of a step without anything to take out.
+func BenchmarkEventsOfAStep(b *testing.B) {
+	text := strings.Repeat("The agent wrote 12 files to build/output_directory and read config.yaml. ", 14)
+	call := messages.ToolCall{ID: "c1", Name: "write_file", Arguments: `{"filePath":"a.go","content":"` + text + `"}`}
+	records := []record.Record{
+		&record.StepStarted{Step: 1},
+		&record.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: []messages.Block{{Text: text}, {ToolCall: &call}}}},
+		&record.ToolStarted{Step: 1, Call: call},
+		&record.ToolReturned{Step: 1, Name: "write_file", Result: messages.ToolResult{CallID: "c1", Content: messages.TextContent(text)}},
+		&record.StepEnded{Step: 1, Status: messages.StepCompleted},
+	}
+	for name, shown := range map[string]*record.Shown{"all": nil, "redacted": record.ShownByDefault()} {
+		b.Run(name, func(b *testing.B) {
+			e := record.Entry{Head: record.Follow(ref, record.Head{Shown: shown, FirstEvent: 1}, records...), Records: records}
+			b.ReportAllocs()
+			for b.Loop() {
+				record.Events(ref, e)
+			}
+		})
+	}
+}
+
 // What is shown is part of the log: every later entry, whichever process appends it, has it.
 func TestHeadsKeepWhatIsShown(t *testing.T) {
 	t.Parallel()

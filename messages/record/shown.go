@@ -105,21 +105,23 @@ func (w *Shown) of(r Record) Record {
 		}
 		return &c
 	case *ModelReplied:
+		content := w.blocks(r.Message.Content)
+		if same(content, r.Message.Content) {
+			return r
+		}
 		c := *r
-		c.Message.Content = w.blocks(r.Message.Content)
+		c.Message.Content = content
 		return &c
 	case *ToolStarted:
+		args := w.arguments(r.Call.Arguments)
+		if args == r.Call.Arguments {
+			return r
+		}
 		c := *r
-		c.Call.Arguments = w.arguments(r.Call.Arguments)
+		c.Call.Arguments = args
 		return &c
 	case *ToolReturned:
-		c := *r
-		if w.NoOutputs {
-			c.Result.Content, c.Meta = nil, nil
-			return &c
-		}
-		c.Result.Content, c.Meta = w.blocks(r.Result.Content), w.json(r.Meta)
-		return &c
+		return w.ofResult(r)
 	case *Planned:
 		return w.ofPlan(r)
 	case *Parked:
@@ -131,6 +133,23 @@ func (w *Shown) of(r Record) Record {
 	}
 }
 
+func (w *Shown) ofResult(r *ToolReturned) Record {
+	var content []messages.Block
+	var meta json.RawMessage
+	if !w.NoOutputs {
+		content, meta = w.blocks(r.Result.Content), w.json(r.Meta)
+	}
+	if same(content, r.Result.Content) && same(meta, r.Meta) {
+		return r
+	}
+	c := *r
+	c.Result.Content, c.Meta = content, meta
+	return &c
+}
+
+// same reports whether two slices are one.
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
 // ofRest is of for records with a text or two.
 func (w *Shown) ofRest(r Record) Record {
 	switch r := r.(type) {
@@ -139,6 +158,9 @@ func (w *Shown) ofRest(r Record) Record {
 		c.Error.Message = w.text(r.Error.Message)
 		return &c
 	case *StepEnded:
+		if r.Reason == "" {
+			return r
+		}
 		c := *r
 		c.Reason = w.text(r.Reason)
 		return &c
@@ -212,10 +234,19 @@ func (w *Shown) blocks(in []messages.Block) []messages.Block {
 
 // together redacts what is only found when the texts of a message are read as one, as events show them.
 func (w *Shown) together(in []messages.Block) []messages.Block {
+	texts := 0
+	for i := range in {
+		if in[i].Text != "" {
+			texts++
+		}
+	}
+	if texts < 2 {
+		return in
+	}
 	said := messages.Message{Content: in}
 	all := said.Text()
 	clean := w.text(all)
-	if len(in) < 2 || clean == all {
+	if clean == all {
 		return in
 	}
 	out := slices.Clone(in)
