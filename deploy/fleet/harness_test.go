@@ -89,6 +89,9 @@ func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply, mo
 	if err := os.WriteFile(filepath.Join(defs, "careful.yaml"), []byte(carefulAgent), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(defs, "delegates.yaml"), []byte(delegatesAgent), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(defs, "hasty.yaml"), []byte(hastyAgent), 0o600); err != nil {
 		t.Fatal(err)
 	}
