@@ -41,7 +41,7 @@ type Controller struct {
 	Semaphores Semaphores // nil: nothing is capped or paused
 	Caps       Caps       // nil: only concurrency keys are capped
 	Asks       Waits      // nil: no list of the runs that wait for a person
-	Tasks      Tasks      // nil: children are woken instead of queued
+	Tasks      Tasks      // nil: no run delegates, and children of others are woken instead of queued
 	Now        func() time.Time
 	NewID      func() string
 }

@@ -37,6 +37,9 @@ func untold(format string, args ...any) error {
 
 // draft is the record of a delegation. A *messages.RunError is for the model; any other error is the platform's.
 func (x *toolWork) draft(ctx context.Context, c messages.ToolCall, asked *tools.Delegation) (*record.Delegated, []policy.Finding, error) {
+	if x.cfg.Controller.Tasks == nil {
+		return nil, nil, untold("This program runs one agent alone and cannot hand out sub-tasks: do it yourself.")
+	}
 	s := x.journal.state
 	each, limits, failure := s.Share(len(asked.Tasks))
 	if failure != "" {
