@@ -47,6 +47,7 @@ var forbidden = map[string][]string{
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
 	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
+	"tools/remote":       {"github.com/redis", "net/http", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
@@ -193,7 +194,7 @@ func breaks(dep, pkg, rule string) bool {
 // Only the wiring imports leaves: it chooses between them.
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
-		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/web", "tools/search", "tools/mcp", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
+		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}

@@ -32,8 +32,8 @@ type guarded struct {
 
 var _ server.Logger = (*guarded)(nil)
 
-// startGuarded reads the configuration as nats-server does.
-func startGuarded(t *testing.T) *guarded {
+// startGuarded reads the configuration as nats-server does. More users are added to the account of the fleet.
+func startGuarded(t *testing.T, more ...*server.User) *guarded {
 	t.Helper()
 	g := &guarded{t: t}
 	opts, err := server.ProcessConfigFile(guardedConfig(t))
@@ -45,6 +45,12 @@ func startGuarded(t *testing.T) *guarded {
 	for _, a := range opts.Accounts {
 		if user, ok := map[string]string{"LONGSHORE": observer, "acme": insider}[a.Name]; ok {
 			opts.Users = append(opts.Users, &server.User{Username: user, Password: password(user), Account: a})
+		}
+		for _, u := range more {
+			if a.Name == "LONGSHORE" {
+				u.Account = a
+				opts.Users = append(opts.Users, u)
+			}
 		}
 	}
 	s, err := server.NewServer(opts)

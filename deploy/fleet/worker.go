@@ -92,7 +92,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL, Version: version})
+	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version})
 	if err != nil {
 		return err
 	}

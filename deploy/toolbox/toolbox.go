@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -32,6 +34,7 @@ type Needs struct {
 	Path, Home  string       // of the worker's environment, for processes of tools
 	// Degraded takes a check of what a family can do without for a while. It must return at once.
 	Degraded func(check func() error)
+	NATS     *nats.Conn // of the worker
 }
 
 // Box holds the tools of a worker.
@@ -72,6 +75,7 @@ func families() map[string]family {
 		"kv":     kvTools,
 		"sql":    sqlTools,
 		"mcp":    mcpTools,
+		"remote": remoteTools,
 	}
 }
 
