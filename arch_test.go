@@ -47,7 +47,7 @@ var forbidden = map[string][]string{
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
 	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
-	"tools/remote":       {"github.com/redis", "net/http", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
+	"tools/remote":       {"github.com/redis", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
