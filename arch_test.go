@@ -1,6 +1,10 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -344,6 +348,46 @@ func TestClientIsLight(t *testing.T) {
 		t.Errorf("the client is missing:\n%s", linked)
 	}
 	output(t, "go", "build", "-o", filepath.Join(dir, "backend"), ".")
+}
+
+// The wiring hands settings on whole: a configuration that is filled field by field from another one misses those that are added
+// later. What two processes fill alike has a method in deploy/settings.
+func TestSettingsAreNotCopiedByField(t *testing.T) {
+	const most = 4
+	files := strings.Fields(output(t, "git", "ls-files", "deploy/fleet/*.go", "deploy/command/*.go"))
+	if len(files) < 2 {
+		t.Fatalf("found %q: this test looks in the wrong place", files)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			copied := map[string]int{} // by the value that the fields are read from
+			for _, e := range literal.Elts {
+				field, _ := e.(*ast.KeyValueExpr)
+				if field == nil {
+					continue
+				}
+				name, _ := field.Key.(*ast.Ident)
+				from, _ := field.Value.(*ast.SelectorExpr)
+				if name != nil && from != nil && from.Sel.Name == name.Name {
+					copied[types.ExprString(from.X)]++
+				}
+			}
+			for from, n := range copied {
+				if n > most {
+					t.Errorf("%s copies %d fields of %s into a %s: hand it on whole", name, n, from, types.ExprString(literal.Type))
+				}
+			}
+			return true
+		})
+	}
 }
 
 // A package or a type that grows beyond this has more than one concept.

@@ -23,7 +23,7 @@ func startFleet(ctx context.Context) (*dispatcher.Client, func() error, error) {
 		return nil, nil, err
 	}
 	dev, err := fleet.StartDev(ctx, fleet.DevConfig{
-		AckWait: s.AckWait, Retention: s.Retention, Worker: s.Worker(), Version: "example",
+		Dev: s, Version: "example",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: scripted.New(script)},
 	})
 	if err != nil {

@@ -42,13 +42,13 @@ func (p *Process) devCommand() *cobra.Command {
 			sayReady(cmd, &cfg, dev)
 			slots := 0
 			if !cfg.NoWorker {
-				slots = cfg.Worker.Slots
+				slots = cfg.Slots
 				sayScripted(cmd, dev)
 			}
 			defer p.keepHeap(cmd.Context(), slots)()
 			err = dev.Keep(cmd.Context(), &cfg)
 			if cmd.Context().Err() != nil {
-				sayStopping(cmd.ErrOrStderr(), dev.Held(), cfg.Worker.DrainTimeout, "at the next start")
+				sayStopping(cmd.ErrOrStderr(), dev.Held(), cfg.DrainTimeout, "at the next start")
 			}
 			return errors.Join(err, dev.Stop())
 		},
@@ -58,7 +58,7 @@ func (p *Process) devCommand() *cobra.Command {
 	f.StringVar(&cfg.NATSAddr, "nats-addr", "127.0.0.1:4222", "address for NATS")
 	f.StringVar(&cfg.RedisAddr, "redis-addr", "127.0.0.1:6379", "address for the Redis-compatible store")
 	f.StringVar(&cfg.Dir, "data", "longshore-data", "folder for queue, logs and files")
-	f.IntVar(&cfg.Worker.Slots, "slots", 0, "runs worked at once (default LONGSHORE_SLOTS)")
+	f.IntVar(&cfg.Slots, "slots", 0, "runs worked at once (default LONGSHORE_SLOTS)")
 	f.BoolVar(&cfg.NoWorker, "no-worker", false, "leave the worker out")
 	f.StringVar(&cfg.Agents, "agents", "", "folder with agent definitions")
 	f.StringVar(&readyFile, "ready-file", "", "file to write the addresses to once everything accepts work")
@@ -87,7 +87,7 @@ func freeAddresses(cmd *cobra.Command, cfg *fleet.DevConfig) error {
 func sayReady(cmd *cobra.Command, cfg *fleet.DevConfig, dev *fleet.Dev) {
 	w := cmd.ErrOrStderr()
 	fmt.Fprintf(w, "longshore is ready: %s://%s, %s, %s\n", dev.Scheme, dev.API, dev.NATS, dev.Redis)
-	if !cfg.Access.On() {
+	if !cfg.On() {
 		fmt.Fprintln(w, "Authentication is disabled: anyone who reaches these addresses may do everything, for every tenant.")
 	}
 	if render.IsTerminal(w) {
@@ -102,7 +102,7 @@ func (p *Process) startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level strin
 	if err := settings.Load(&s, p.Environ()); err != nil {
 		return nil, err
 	}
-	if slots := cfg.Worker.Slots; slots != 0 || cmd.Flags().Changed("slots") {
+	if slots := cfg.Slots; slots != 0 || cmd.Flags().Changed("slots") {
 		s.Slots = slots
 		if err := s.Check(); err != nil {
 			return nil, usageError("--slots: " + err.Error())
@@ -124,12 +124,7 @@ func (p *Process) startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level strin
 	if err != nil {
 		return nil, err
 	}
-	cfg.Webhooks, cfg.Traces = s.Webhooks, s.Traces
-	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, p.Version, log
-	cfg.Access, cfg.RunIndex = s.Access, s.RunIndex
-	workspaces := cfg.Worker.Workspaces
-	cfg.Worker = s.Worker()
-	cfg.Worker.Workspaces = workspaces
+	cfg.Dev, cfg.Version, cfg.Log = s, p.Version, log
 	return fleet.StartDev(cmd.Context(), *cfg)
 }
 

@@ -27,20 +27,20 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a folder for files: %w", err)
 		}
-		cfg.Worker.Workspaces = dir
+		cfg.Folders = dir
 	}
 	dev, err := f.process.startDev(cmd, &cfg, "error")
 	if err != nil {
 		return nil, nil, err
 	}
 	sayScripted(cmd, dev)
-	letGo := f.process.keepHeap(cmd.Context(), cfg.Worker.Slots)
+	letGo := f.process.keepHeap(cmd.Context(), cfg.Slots)
 	stop := func() error {
 		defer letGo()
 		if f.scratch {
-			return errors.Join(dev.Stop(), os.RemoveAll(cfg.Worker.Workspaces))
+			return errors.Join(dev.Stop(), os.RemoveAll(cfg.Folders))
 		}
-		return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces))
+		return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Folders))
 	}
 	c, err := dev.Client(cmd.Context())
 	if err != nil {

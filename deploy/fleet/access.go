@@ -85,14 +85,14 @@ func (cfg *DevConfig) checkAddresses() error {
 		}
 	}
 	if cfg.HTTPAddr != "" {
-		if err := cfg.Access.CheckAddress(cfg.HTTPAddr); err != nil {
+		if err := cfg.CheckAddress(cfg.HTTPAddr); err != nil {
 			return err
 		}
 	}
 	for _, a := range []struct{ flag, addr, instead string }{
 		{"--nats-addr", cfg.NATSAddr, "a NATS server of your own"}, {"--redis-addr", cfg.RedisAddr, "a Redis of your own"},
 	} {
-		if a.addr == "" || !settings.IsExposed(a.addr) || cfg.Access.Auth == settings.AuthBehindProxy {
+		if a.addr == "" || !settings.IsExposed(a.addr) || cfg.Auth == settings.AuthBehindProxy {
 			continue
 		}
 		return settings.Errorf("%s %s is not loopback, and what listens there knows no users: use `longshore dispatcher` and `longshore worker` with %s", a.flag, a.addr, a.instead)

@@ -30,22 +30,20 @@ type DevConfig struct {
 	RedisAddr string // default 127.0.0.1:0
 	Dir       string // of queue, logs and files; empty: a temporary one
 	Agents    string // folder with definitions
+	Name      string // of the worker. Default: host name and process id
 	Workspace string // a folder that every run works in, in place; empty: one for each run
+	Folders   string // of the folders of runs; empty: in Dir
 	NoWorker  bool
-	Abrupt    bool // do not wait for steps in hand when it stops
-	Models    settings.Models
-	Worker    settings.Worker // slots, timeouts …; addresses do not count
-	AckWait   time.Duration   // default 30 s
-	Sweep     time.Duration   // default 10 min
-	Retention time.Duration   // default 7 days
-	Lite      time.Duration   // how long /run-lite waits; default 2 min
-	Webhooks  settings.Webhooks
-	Access    settings.Access // to HTTP; zero: no authentication, on loopback only
-	Traces    settings.Traces
-	RunIndex  settings.RunIndex // auto, or zero: a file in Dir
-	Version   string
-	Log       *slog.Logger
-	Parts     Parts
+	Abrupt    bool          // do not wait for steps in hand when it stops
+	Sweep     time.Duration // default 10 min
+
+	// Dev is the environment. RunIndex auto, or its zero value, is a file in Dir; without Access everyone on this machine may do
+	// everything.
+	settings.Dev
+
+	Version string
+	Log     *slog.Logger
+	Parts   Parts
 }
 
 // Dev is a fleet in this process.
@@ -77,8 +75,8 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 	if err := cfg.checkAddresses(); err != nil {
 		return nil, err
 	}
-	d := &Dev{done: make(chan struct{}), Scheme: "http", agentFiles: files, Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
-	if cfg.Access.TLSCert != "" {
+	d := &Dev{done: make(chan struct{}), Scheme: "http", agentFiles: files, Scripted: !cfg.Configured() && cfg.Parts.Model == nil}
+	if cfg.TLSCert != "" {
 		d.Scheme = "https"
 	}
 	d.servers, err = embedded.Start(ctx, embedded.Config{
@@ -117,16 +115,13 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	ds := settings.Dispatcher{
-		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
-		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access, Traces: cfg.Traces,
-		RunIndex: cfg.RunIndex, MaxInput: cfg.Worker.MaxInput,
-	}
+	ds := cfg.Dispatcher()
+	ds.HTTPAddr, ds.Sweep = or(cfg.HTTPAddr, "127.0.0.1:0"), cfg.Sweep
 	if ds.Index = or(ds.Index, settings.IndexAuto); ds.Index == settings.IndexAuto {
 		ds.Index = filepath.Join(d.servers.Dir(), "index.db")
 	}
 	// The parts share one process: what either was told must not leave through the other, in what a model says above all.
-	redact := policy.NewRedactor(slices.Concat(settings.Secrets(ds), settings.Secrets(cfg.Models), settings.Secrets(cfg.Worker))...)
+	redact := policy.NewRedactor(settings.Secrets(cfg.Dev)...)
 	parts := []part{func(ctx context.Context, up func(string)) error {
 		return runDispatcher(ctx, nc, ds, redact, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })
 	}}
@@ -137,9 +132,9 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws := cfg.Worker
-	ws.RedisURL, ws.HTTPAddr, ws.Models = d.servers.RedisURL, "127.0.0.1:0", cfg.Models
-	ws.Name = or(ws.Name, WorkerName())
+	ws := cfg.Worker()
+	ws.RedisURL, ws.HTTPAddr, ws.Workspaces = d.servers.RedisURL, "127.0.0.1:0", cfg.Folders
+	ws.Name = or(cfg.Name, WorkerName())
 	if cfg.Abrupt {
 		ws.DrainTimeout = time.Millisecond
 	}

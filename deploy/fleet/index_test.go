@@ -19,7 +19,8 @@ func TestIndexOfAFleet(t *testing.T) {
 	dir := t.TempDir()
 	start := func(cfg fleet.DevConfig) (*fleet.Dev, *dispatcher.Client) {
 		t.Helper()
-		cfg.Dir, cfg.Abrupt, cfg.Log, cfg.Worker = dir, true, testLog(t, "dev"), settings.Worker{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute}
+		cfg.Dir, cfg.Abrupt, cfg.Log, cfg.Slots = dir, true, testLog(t, "dev"), 2
+		cfg.MaxAttempts, cfg.ModelTimeout = 5, time.Minute
 		dev, err := fleet.StartDev(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestIndexOfAFleet(t *testing.T) {
 	}
 	stop(dev)
 
-	dev, client = start(fleet.DevConfig{NoWorker: true, RunIndex: settings.RunIndex{Index: settings.IndexNone}})
+	dev, client = start(fleet.DevConfig{NoWorker: true, Dev: settings.Dev{RunIndex: settings.RunIndex{Index: settings.IndexNone}}})
 	list, err = client.Runs().List(t.Context(), dispatcher.RunFilter{Search: "haiku"})
 	if err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
 		t.Errorf("without an index: %+v, %v", list, err)

@@ -41,9 +41,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, oldData+".tar.gz", dir)
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: dir, Retention: 100 * 365 * 24 * time.Hour, Log: testLog(t, "dev"),
-		Models: settings.Models{Script: oldData + ".script.yaml"},
-		Worker: settings.Worker{Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute},
+		Dir: dir, Dev: settings.Dev{Retention: 100 * 365 * 24 * time.Hour, Models: settings.Models{Script: oldData + ".script.yaml"}, Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute}, Log: testLog(t, "dev"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -86,8 +86,8 @@ spec: {model: good, models: []}
 	}
 	var logs lockedText
 	d, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: filepath.Join(dir, "data"), Agents: filepath.Join(dir, "agents"), Models: s.Models, Worker: s.Worker(), AckWait: s.AckWait,
-		Retention: s.Retention, Sweep: time.Minute, Version: "test", Log: slog.New(slog.NewTextHandler(&logs, nil)),
+		Dir: filepath.Join(dir, "data"), Agents: filepath.Join(dir, "agents"), Dev: s,
+		Sweep: time.Minute, Version: "test", Log: slog.New(slog.NewTextHandler(&logs, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -69,12 +69,11 @@ func TestTraceContext(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.Header }))
 	t.Cleanup(receiver.Close)
 	d, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), AckWait: 30 * time.Second, Sweep: time.Minute, Retention: time.Hour, Lite: time.Minute, Version: "test",
-		Worker: settings.Worker{Slots: 4, DrainTimeout: time.Second, MaxAttempts: 5, ModelTimeout: time.Minute},
-		Log:    slog.New(slog.DiscardHandler), Traces: settings.Traces{OTLP: collector.URL},
-		Webhooks: settings.Webhooks{
+		Dir: t.TempDir(), Dev: settings.Dev{AckWait: 30 * time.Second, Retention: time.Hour, LiteTimeout: time.Minute, Slots: 4, DrainTimeout: time.Second, MaxAttempts: 5, ModelTimeout: time.Minute, Traces: settings.Traces{OTLP: collector.URL}, Webhooks: settings.Webhooks{
 			WebhookSecret: "a secret of more than 24 characters", WebhookHosts: []string{strings.TrimPrefix(receiver.URL, "http://")},
-		},
+		}}, Sweep: time.Minute, Version: "test",
+
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

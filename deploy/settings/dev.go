@@ -29,10 +29,18 @@ type Dev struct {
 	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"  envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
 }
 
+// Dispatcher is the dispatcher of the fleet in one process.
+func (s *Dev) Dispatcher() Dispatcher {
+	return Dispatcher{
+		AckWait: s.AckWait, Retention: s.Retention, LiteTimeout: s.LiteTimeout, MaxInput: s.MaxInput, Replicas: 1,
+		Webhooks: s.Webhooks, Access: s.Access, Traces: s.Traces, RunIndex: s.RunIndex,
+	}
+}
+
 // Worker is the worker of the fleet in one process.
 func (s *Dev) Worker() Worker {
 	return Worker{
-		Slots: s.Slots, DrainTimeout: s.DrainTimeout, MaxAttempts: s.MaxAttempts, ModelTimeout: s.ModelTimeout, MemoryTTL: s.MemoryTTL,
+		Models: s.Models, Slots: s.Slots, DrainTimeout: s.DrainTimeout, MaxAttempts: s.MaxAttempts, ModelTimeout: s.ModelTimeout, MemoryTTL: s.MemoryTTL,
 		ToolTimeout: s.ToolTimeout, BlobBytes: s.BlobBytes, MaxInput: s.MaxInput, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy,
 	}
 }

@@ -77,9 +77,9 @@ scenes:
 	}
 	out := &logged{}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
-		Log:    slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Access: settings.Access{Auth: settings.AuthOn}, Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
+		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5, Access: settings.Access{Auth: settings.AuthOn}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Log:   slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -125,8 +125,8 @@ func openLite(t *testing.T, e *echo, timeout time.Duration, change func(*setting
 		change(&models)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Abrupt: true, Version: "0.0.0",
-		Log: slog.New(slog.DiscardHandler), Models: models, Lite: timeout,
+		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute, Models: models, LiteTimeout: timeout}, Abrupt: true, Version: "0.0.0",
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

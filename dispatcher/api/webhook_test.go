@@ -36,9 +36,8 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5, Webhooks: settings.Webhooks{WebhookSecret: "a secret that nobody guesses", WebhookHosts: []string{"127.0.0.1"}}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
-		Webhooks: settings.Webhooks{WebhookSecret: "a secret that nobody guesses", WebhookHosts: []string{"127.0.0.1"}},
 	})
 	if err != nil {
 		t.Fatal(err)
