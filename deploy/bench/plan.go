@@ -45,7 +45,7 @@ func shortPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 256, Rounds: 1, Runs: 2000, Slots: 256, Submitters: 64,
 		LatencyRuns: 200, CapacityRuns: 500, ModelDelay: 2 * time.Second,
-		DoorSubmits: 300, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
+		DoorSubmits: 2000, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
 		Backlog: 5000, FairRuns: 30, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
