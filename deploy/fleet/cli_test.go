@@ -342,7 +342,7 @@ func TestCommands(t *testing.T) {
 	if got := call(t, env, "status", "nobody", "-o", "json"); got.code != 1 || got.stdout != "" || !strings.Contains(got.stderr, "no run nobody") {
 		t.Errorf("status of nobody: %+v", got)
 	}
-	if got := call(t, env, "submit", "other", "--id", "held"); got.code != 1 || !strings.Contains(got.stderr, "taken by another task") {
+	if got := call(t, env, "submit", "other", "--id", "held"); got.code != 1 || !strings.Contains(got.stderr, "belongs to another task") {
 		t.Errorf("submit with a taken id: %+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -60,10 +61,16 @@ func TestPromptsRedact(t *testing.T) {
 		if shown, err := client.Prompts().Render(t.Context(), control.PromptRender{ID: engine, Vars: vars}); err != nil || shown.Text != want {
 			t.Errorf("%s: rendered as %q, %v", engine, shown.Text, err)
 		}
-		if _, err := client.Agents().Apply(t.Context(), messages.Definition{Name: engine, Prompt: &messages.PromptRef{ID: engine, Vars: vars}}, "", nil); err != nil {
+		prompt := &messages.PromptRef{ID: engine, Vars: vars}
+		var field *messages.FieldError
+		if _, err := client.Agents().Apply(t.Context(), messages.Definition{Name: engine, Prompt: prompt}, "", nil); !errors.As(err, &field) || field.Field != "agent.prompt.vars.log" {
+			t.Errorf("%s: an agent whose variables hold a secret: %v", engine, err)
+		}
+		prompt.Vars = nil
+		if _, err := client.Agents().Apply(t.Context(), messages.Definition{Name: engine, Prompt: prompt}, "", nil); err != nil {
 			t.Fatal(err)
 		}
-		id, err := client.Submit(t.Context(), messages.Task{Agent: engine, Input: messages.TextInput("go")})
+		id, err := client.Submit(t.Context(), messages.Task{Agent: engine, Input: messages.TextInput("go"), Context: vars})
 		if err != nil {
 			t.Fatal(err)
 		}

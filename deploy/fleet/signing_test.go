@@ -174,7 +174,7 @@ func TestSigningSettings(t *testing.T) {
 		"no file":        {filepath.Join(t.TempDir(), "none"), "", "LONGSHORE_SIGNING_KEY_FILE: open"},
 		"no key in it":   {file("secret"), "", "LONGSHORE_SIGNING_KEY_FILE: not a signing key"},
 		"another's keys": {file(key.Seed()), other.Public(), "LONGSHORE_CONTROL_KEYS: lacks " + key.Public()},
-		"a secret":       {file(key.Seed()), key.Seed(), "LONGSHORE_CONTROL_KEYS: a secret key"},
+		"a secret":       {file(key.Seed()), key.Seed(), "LONGSHORE_CONTROL_KEYS: this is a secret key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fleet.Dispatcher(t.Context(), settings.Dispatcher{

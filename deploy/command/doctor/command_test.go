@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/fleet"
@@ -16,6 +17,12 @@ func TestHealthyFleet(t *testing.T) {
 	environ := []string{
 		"NATS_URL=" + dev.NATS, "REDIS_URL=" + dev.Redis, "LONGSHORE_WORKSPACES=" + private(t), "LONGSHORE_SCRIPT=" + file(t, script),
 		"OPENAI_API_KEY=" + planted, "OPENAI_MODEL=gpt-4o", "OPENAI_BASE_URL=" + p.URL + "/v1",
+	}
+	// A fleet is ready as soon as its addresses answer; its worker may join a moment later.
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if r, _ := examine(t, environ[:2]); r.of("workers")[0].Status == doctor.OK && strings.Contains(r.of("queue")[0].Found, "0 wake-ups") {
+			break
+		}
 	}
 	r, err := examine(t, environ)
 	if err != nil || !r.Healthy {

@@ -33,8 +33,8 @@ var ErrAway = errors.New("a server could not be looked at")
 func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tools", Short: "Compare and pin the tools of MCP servers",
-		Long: "A worker offers the tools of MCP servers as the lock file beside its tools file defines them. Both commands read the\n" +
-			"file that LONGSHORE_TOOLS names, start or call its servers, and compare.",
+		Long: "Compare the tools of MCP servers with the lock file beside the tools file, and pin them there. A worker offers them as the\n" +
+			"lock file defines them. Both commands read the file that LONGSHORE_TOOLS names and start or call its servers.",
 	}
 	cmd.AddCommand(listCommand(cfg), pinCommand(cfg))
 	return cmd
@@ -69,8 +69,15 @@ func listCommand(cfg Config) *cobra.Command {
 	return cmd
 }
 
+// pinned is what the lock file now says of a tool, and whether that is new.
+type pinned struct {
+	Pin string `json:"pin"` // added, changed, removed, as before, refused
+	mcp.Standing
+}
+
 func pinCommand(cfg Config) *cobra.Command {
-	return &cobra.Command{
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "pin [SERVER...]", Short: "Write what MCP servers define now into the lock file",
 		Long: "Write the definitions of the tools of MCP servers, of all or of those that are named, into the lock file. Models are told\n" +
 			"what stands there: read its changes before workers start with it. Definitions that have not changed stay as they are,\n" +
@@ -89,6 +96,13 @@ func pinCommand(cfg Config) *cobra.Command {
 				}
 			}
 			said := map[mcp.State]string{mcp.New: "added", mcp.Changed: "changed", mcp.Gone: "removed", mcp.Pinned: "as before", mcp.Refused: "refused"}
+			if *asJSON {
+				all := make([]pinned, 0, len(l.all))
+				for _, st := range l.all {
+					all = append(all, pinned{said[st.State], st})
+				}
+				return errors.Join(render.WriteJSON(cmd, all, cfg.Raw), l.away())
+			}
 			err = l.print(cmd, func(st mcp.Standing) []string { return []string{said[st.State], st.Server, st.Tool, st.Name, st.Why} },
 				"PIN", "SERVER", "TOOL", "NAME", "WHY")
 			if err == nil && len(l.seen) > 0 {
@@ -97,6 +111,8 @@ func pinCommand(cfg Config) *cobra.Command {
 			return errors.Join(err, l.away())
 		},
 	}
+	asJSON = render.OutputFlag(cmd)
+	return cmd
 }
 
 // looked is what was found of some servers.

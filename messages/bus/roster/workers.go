@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// How long workers have to answer. They are in the same network, and have nothing to look up.
-	workersWait = 500 * time.Millisecond
+	// How long workers have to answer. They are in the same network and have nothing to look up, but their machines may be busy.
+	// Without any worker, the server says so at once.
+	workersWait = 2 * time.Second
 	// How long to wait for further answers after the last one.
 	workersQuiet = 150 * time.Millisecond
 	maxWorkers   = 10_000
@@ -62,8 +63,8 @@ func (fl *Fleet) Serve(ctx context.Context, id string, status func() messages.Wo
 	return nil
 }
 
-// Workers lists the workers by name. A worker that does not answer within half a second is left out; so is an invalid
-// answer.
+// Workers lists the workers by name. A worker that does not answer within two seconds, or within 150 ms of
+// the last answer, is left out; so is an invalid answer.
 func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 	in, err := fl.askWorkers(messages.StatusOfWorkers, maxWorkers)
 	if err != nil {

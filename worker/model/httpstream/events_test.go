@@ -120,8 +120,8 @@ func TestWhatIsNoStream(t *testing.T) {
 		class  model.Class
 		detail string
 	}{
-		"text":                   {"upstream error\n", model.ModelOutput, "no event stream: upstream error"},
-		"text after a comment":   {": hi\n\nupstream error", model.ModelOutput, "no event stream: upstream error"},
+		"text":                   {"upstream error\n", model.ModelOutput, "the answer is not an event stream: upstream error"},
+		"text after a comment":   {": hi\n\nupstream error", model.ModelOutput, "the answer is not an event stream: upstream error"},
 		"half of JSON":           {`{"a":`, model.Truncated, "cut within its JSON"},
 		"a line":                 {"data: " + long + "\n\n", model.ReplyTooLarge, "a line of the answer is larger than 100 bytes"},
 		"a line without an end":  {long + long, model.ReplyTooLarge, "a line of the answer is larger than 100 bytes"},
