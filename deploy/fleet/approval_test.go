@@ -3,14 +3,12 @@
 package fleet_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/control"
 )
 
 // carefulAgent asks before it writes.
@@ -32,18 +30,7 @@ func TestApproveAfterKill(t *testing.T) {
 	first := w.worker("first")
 	run := w.submit("work", func(t *messages.Task) { t.Agent = "careful" })
 	g := w.watch(run)
-	var asked control.WaitingApproval
-	eventually(t, "the run asks", func() bool {
-		list, err := w.client.Approvals().List(t.Context(), run.Tenant, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == run.Run })
-		if i >= 0 {
-			asked = list.Approvals[i]
-		}
-		return i >= 0
-	})
+	asked := w.asked(run, "")
 	first.kill()
 	if _, err := w.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash, By: "ann"}); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -196,6 +198,31 @@ func (w *town) submit(text string, change ...func(*messages.Task)) messages.Ref 
 		w.t.Fatal(err)
 	}
 	return dispatcher.Run(id)
+}
+
+// asked waits until a run waits for an approval of a call that is not the one before.
+func (w *town) asked(run messages.Ref, before string) (asked control.WaitingApproval) {
+	w.t.Helper()
+	eventually(w.t, "the run asks", func() bool {
+		list, err := w.client.Approvals().List(w.t.Context(), run.Tenant, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == run.Run && a.Call != before })
+		if i >= 0 {
+			asked = list.Approvals[i]
+		}
+		return i >= 0
+	})
+	return asked
+}
+
+// deny refuses a call that waits.
+func (w *town) deny(run messages.Ref, call string) {
+	w.t.Helper()
+	if _, err := w.client.Approvals().Deny(w.t.Context(), run, dispatcher.Decision{Call: call, By: "ann"}); err != nil {
+		w.t.Error(err)
+	}
 }
 
 func withTools(t *messages.Task) { t.Agent = "tools" }

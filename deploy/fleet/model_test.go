@@ -31,6 +31,7 @@ type modelCall struct {
 	Task string // the first user message
 	Turn int    // assistant messages so far
 	Last string // the last message
+	Role string // of the last message
 	Auth string // the header
 
 	answer chan reply
@@ -46,6 +47,7 @@ type reply struct {
 	Hold   bool // begin the stream and hold the call until the test answers it
 	Status int  // an error instead, with Body
 	Body   string
+	Usage  int // tokens of the request, if they are told
 }
 
 // newModel starts a model server. The script must be safe for concurrent use.
@@ -84,7 +86,7 @@ func (m *modelServer) serve(w http.ResponseWriter, r *http.Request) {
 		case msg.Role == "assistant":
 			c.Turn++
 		}
-		c.Last = msg.Content
+		c.Last, c.Role = msg.Content, msg.Role
 	}
 	m.mu.Lock()
 	m.calls[fmt.Sprintf("%s %d", c.Task, c.Turn)]++
@@ -138,6 +140,9 @@ func (m *modelServer) play(w http.ResponseWriter, c *modelCall) {
 		}}}, nil)
 	}
 	chunk(w, map[string]any{}, finish)
+	if answer.Usage > 0 {
+		_, _ = fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"fake","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":0,"total_tokens":%d}}`+"\n\n", answer.Usage, answer.Usage)
+	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 

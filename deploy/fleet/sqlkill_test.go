@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
-	"github.com/longshore-run/longshore/messages/control"
 )
 
 // lateProxy stands before a PostgreSQL and keeps the answer to the first COMMIT to itself.
@@ -162,18 +160,7 @@ func TestKillWhileRowsAreChanged(t *testing.T) {
 			first := w.worker("first", env...)
 			run := w.submit("work", func(t *messages.Task) { t.Agent = "clerk" })
 			g := w.watch(run)
-			var asked control.WaitingApproval
-			eventually(t, "the run asks", func() bool {
-				list, err := w.client.Approvals().List(t.Context(), run.Tenant, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == run.Run })
-				if i >= 0 {
-					asked = list.Approvals[i]
-				}
-				return i >= 0
-			})
+			asked := w.asked(run, "")
 			if asked.Tool != "sql_execute" || balance() != 100 {
 				t.Fatalf("a person is asked for %+v, and the balance is %d", asked, balance())
 			}
