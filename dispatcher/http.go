@@ -292,6 +292,7 @@ func filterQuery(f *control.RunsRequest) url.Values {
 	}
 	set(q, "agent", f.Agent)
 	set(q, "session", f.Session)
+	set(q, "parent", f.Parent)
 	set(q, "q", f.Search)
 	set(q, "code", string(f.Code))
 	since := time.Unix(0, 0) // without one the API lists the last day

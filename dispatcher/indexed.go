@@ -31,7 +31,7 @@ func (c *Client) ask(ctx context.Context, subject string, req, reply any) error 
 // request is the filter as dispatchers take it.
 func (f *RunFilter) request() control.RunsRequest {
 	return control.RunsRequest{
-		Tenant: f.Tenant, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Statuses: f.Statuses, Agent: f.Agent, Session: f.Session,
+		Tenant: f.Tenant, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Statuses: f.Statuses, Agent: f.Agent, Session: f.Session, Parent: f.Parent,
 		Labels: f.Labels, Search: f.Search, Code: f.Code, ID: f.ID, Prefix: f.Prefix, After: f.After,
 	}
 }

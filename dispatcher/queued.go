@@ -29,6 +29,7 @@ func (c *Client) queued(ctx context.Context, f *RunFilter) (q queuedTasks, err e
 	for _, delayed := range []bool{true, false} { // a task that comes to its time meanwhile is found in the queue
 		req := control.QueuedRequest{
 			Tenant: f.Tenant, Delayed: delayed, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Agent: f.Agent, Session: f.Session, Labels: f.Labels,
+			Parent: f.Parent,
 		}
 		for page := 0; ; page++ {
 			if page == maxQueuedPages || len(q.runs) >= MaxRuns {

@@ -25,6 +25,7 @@ type RunFilter struct {
 	Statuses []messages.Status
 	Agent    string
 	Session  string
+	Parent   string // to which this run delegated
 	Labels   map[string]string
 	Search   string        // in the id and the input; an index also looks into the error and what was done
 	Code     messages.Code // why it failed
@@ -87,7 +88,7 @@ func (f *RunFilter) matches(r *control.RunSummary) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
 		f.ID != "" && r.ID != f.ID || !strings.HasPrefix(r.ID, f.Prefix) ||
 		f.Code != "" && r.Code != f.Code || f.Search != "" && !contains(r, f.Search) ||
-		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session {
+		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session || f.Parent != "" && r.Parent != f.Parent {
 		return false
 	}
 	if from := cmp.Or(r.Queued, r.Started); from != nil && !f.Until.IsZero() && !from.Before(f.Until) {

@@ -29,6 +29,9 @@ func (of Runs) Summary(ctx context.Context, run messages.Ref) (*control.RunSumma
 		r := control.NewRunSummary(run)
 		r.Agent, r.Priority, r.Session, r.Labels = begun.Agent.Name, begun.Task.Priority, begun.Task.Session, begun.Task.Labels
 		r.Input, r.Queued = begun.Task.Input.Shown(), unlessZero(begun.QueuedAt)
+		if begun.Parent != nil {
+			r.Parent = begun.Parent.Run
+		}
 		return r, nil
 	}
 	if !errors.Is(err, ErrNotBegun) {

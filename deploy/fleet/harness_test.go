@@ -40,6 +40,7 @@ type town struct {
 	dir    string // of the runs' files, shared by the workers
 	nats   string
 	redis  string
+	api    string // of the dev process
 	nc     *nats.Conn
 	bus    *bus.Bus
 	client *dispatcher.Client
@@ -106,13 +107,14 @@ func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply, mo
 		t.Fatal(err)
 	}
 	var at struct {
+		API   string `json:"api"`
 		NATS  string `json:"nats"`
 		Redis string `json:"redis"`
 	}
 	if err := json.Unmarshal(raw, &at); err != nil {
 		t.Fatal(err)
 	}
-	w.nats, w.redis = at.NATS, at.Redis
+	w.nats, w.redis, w.api = at.NATS, at.Redis, at.API
 	w.connect()
 	return w
 }

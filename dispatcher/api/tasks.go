@@ -191,6 +191,7 @@ func filterParameters() []control.Parameter {
 		{Name: "status", Text: "Only these: queued, running, waiting, completed, failed, cancelled.", Many: true, Example: "failed"},
 		{Name: "agent", Text: "Only runs of this agent."},
 		{Name: "session", Text: "Only runs of this conversation."},
+		{Name: "parent", Text: "Only runs to which this run delegated."},
 		{Name: "label", Text: "Only runs with this label, as key=value.", Many: true, Example: "team=search"},
 		{Name: "since", Text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", Kind: "date-time"},
 		{Name: "q", Text: "Only runs with this text in id, input, error or result; upper and lower case are the same.", Example: "invoice"},
@@ -225,6 +226,9 @@ func (q *query) filter() (f dispatcher.RunFilter, err error) {
 		f.Labels[k] = v
 	}
 	f.Agent, f.Session, f.Search, f.Code = q.text("agent"), q.text("session"), q.text("q"), messages.Code(q.text("code"))
+	if f.Parent = q.text("parent"); f.Parent != "" && !strict.ValidToken(f.Parent) {
+		return f, &messages.FieldError{Field: "parent", Reason: "must be the id of a task"}
+	}
 	if len(f.Search) > maxSearched {
 		return f, &messages.FieldError{Field: "q", Reason: "is longer than 256 bytes"}
 	}
@@ -264,8 +268,8 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Agent == "" && f.Session == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 && f.Search == "" {
-		return nil, &messages.FieldError{Field: "query", Reason: "says of no task that it is meant: give status, agent, session or label"}
+	if f.Agent == "" && f.Session == "" && f.Parent == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 && f.Search == "" {
+		return nil, &messages.FieldError{Field: "query", Reason: "says of no task that it is meant: give status, agent, session, parent or label"}
 	}
 	for _, s := range f.Statuses {
 		if s.Ended() {

@@ -56,6 +56,7 @@ type QueuedRequest struct {
 	Until   *time.Time        `json:"until,omitempty"`   // stored before
 	Agent   string            `json:"agent,omitempty"`
 	Session string            `json:"sessionId,omitempty"`
+	Parent  string            `json:"parent,omitempty"` // to which this run delegated
 	Labels  map[string]string `json:"labels,omitempty"`
 	After   uint64            `json:"after,omitempty"` // go on after this one: Next of the page before
 	Limit   int               `json:"limit,omitempty"` // default and most 500
@@ -85,10 +86,15 @@ func (r *QueuedRequest) Check() error {
 	if err := CheckSince(r.Since); err != nil {
 		return err
 	}
+	if r.Parent != "" {
+		if err := strict.CheckToken("parent", r.Parent); err != nil {
+			return err
+		}
+	}
 	return strict.CheckToken("tenant", r.Tenant)
 }
 
-// Fits reports whether a task is meant, but for its tenant and time. What cannot be read is an empty task.
+// Fits reports whether a task is meant, but for its tenant, time and parent. What cannot be read is an empty task.
 func (r *QueuedRequest) Fits(t *messages.Task) bool {
 	if r.Agent != "" && t.Agent != r.Agent || r.Session != "" && t.Session != r.Session {
 		return false

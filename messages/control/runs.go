@@ -38,6 +38,7 @@ type RunsRequest struct {
 	Statuses []messages.Status `json:"statuses,omitempty"`
 	Agent    string            `json:"agent,omitempty"`
 	Session  string            `json:"sessionId,omitempty"`
+	Parent   string            `json:"parent,omitempty"` // to which this run delegated
 	Labels   map[string]string `json:"labels,omitempty"`
 	Search   string            `json:"search,omitempty"` // in the input, the error, what was done, and as the id; upper and lower case are the same
 	Code     messages.Code     `json:"code,omitempty"`   // why it failed
@@ -68,7 +69,7 @@ func (r *RunsRequest) Check() error {
 	if len(r.Search) > maxSearch {
 		return &messages.FieldError{Field: "search", Reason: "is longer than 256 bytes"}
 	}
-	for _, f := range []struct{ name, value string }{{"after", r.After}, {"id", r.ID}, {"prefix", r.Prefix}} {
+	for _, f := range []struct{ name, value string }{{"after", r.After}, {"id", r.ID}, {"prefix", r.Prefix}, {"parent", r.Parent}} {
 		if f.value == "" {
 			continue
 		}

@@ -16,6 +16,7 @@ type RunSummary struct {
 	Status    messages.Status   `json:"status"`
 	Priority  messages.Priority `json:"priority,omitempty"`
 	Session   string            `json:"sessionId,omitempty"`
+	Parent    string            `json:"parent,omitempty"` // the run that delegated to it
 	Labels    map[string]string `json:"labels,omitempty"`
 	Steps     int               `json:"steps"`
 	Waits     string            `json:"waits,omitempty"` // what a waiting run waits for
@@ -46,8 +47,15 @@ func NewRunSummary(run messages.Ref) *RunSummary {
 // Apply takes an event of the run into account. What cannot be read of it is left out. Events may come in any order, but
 // for those that begin and end waits; after the end only what the run began with counts.
 func (r *RunSummary) Apply(e *messages.Event) {
-	if e.Name() == messages.EventRunQueued {
+	switch e.Name() {
+	case messages.EventRunQueued:
 		r.begin(e)
+	case messages.EventRunStarted:
+		var d messages.RunStarted
+		if json.Unmarshal(e.Data, &d) == nil && d.Parent != nil {
+			r.Parent = d.Parent.Run
+		}
+	default:
 	}
 	if r.Finished != nil {
 		return

@@ -198,7 +198,7 @@ func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [
 
 const runColumns = "tenant, id, status, agent, model, session, priority, labels, input, waits, code, error, summary, words, " +
 	"steps, model_calls, tool_calls, tool_errors, tokens, tokens_detail, cost, unpriced, " +
-	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold"
+	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold, parent"
 
 func runArgs(r *row) ([]any, error) {
 	labels, err1 := json.Marshal(r.Labels)
@@ -216,7 +216,7 @@ func runArgs(r *row) ([]any, error) {
 		r.Tenant, r.ID, string(r.Status), r.Agent, r.Model, r.Session, string(r.Priority), string(labels), r.Input, r.Waits, string(r.Code),
 		r.Error, r.Summary, r.words(), amount(int64(r.Steps)), amount(int64(r.ModelCalls)), amount(int64(r.ToolCalls)), amount(int64(r.ToolErrors)),
 		amount(r.Usage.Total), string(usage), price(r.cost), bit(r.unpriced), stamp(r.Queued), stamp(r.Started), stamp(r.Finished), r.began.UnixMicro(), r.Updated.UnixMicro(), took,
-		place(r.first), place(r.last), string(fold),
+		place(r.first), place(r.last), string(fold), r.Parent,
 	}, nil
 }
 
@@ -246,7 +246,7 @@ func scanRow(scan func(...any) error) (*row, error) {
 	)
 	err := scan(&r.Tenant, &r.ID, &r.Status, &r.Agent, &r.Model, &r.Session, &r.Priority, &labels, &r.Input, &r.Waits, &r.Code, &r.Error, &r.Summary,
 		&words, &steps, &modelCalls, &calls, &failures, &tokens, &usage, &r.cost, &unpriced,
-		&queued, &started, &finished, &began, &updated, &took, &first, &last, &fold)
+		&queued, &started, &finished, &began, &updated, &took, &first, &last, &fold, &r.Parent)
 	if err != nil {
 		return nil, err
 	}

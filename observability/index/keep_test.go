@@ -108,6 +108,46 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	})
 }
 
+// The tables of version 1 get a column for the parent of a run, and keep their rows, of which EVENTS may have no events left.
+func TestTablesWithoutParents(t *testing.T) {
+	each(t, func(t *testing.T, place func() string) {
+		h := newHarbour(t)
+		x := h.open(place())
+		stop := h.keep(x)
+		h.publish(made(acme("old"), noon, nil)...)
+		h.caughtUp(x)
+		stop()
+		for _, back := range []string{"DROP INDEX longshore_runs_parent", "ALTER TABLE longshore_runs DROP COLUMN parent"} {
+			if err := x.Exec(t.Context(), back); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := x.SetVersion(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		info, err := h.js.Stream(t.Context(), bus.StreamEvents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := info.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.keep(x)
+		h.publish(numbered(acme("child"), noon, messages.EventRunQueued, messages.RunQueued{Agent: "leaf"},
+			messages.EventRunStarted, messages.RunStarted{Agent: "leaf", Parent: &messages.ParentRef{Run: "old", CallID: "c1"}})...)
+		h.caughtUp(x)
+		if diff := cmp.Diff([]string{"child", "old"}, ids(t, x, control.RunsRequest{})); diff != "" {
+			t.Errorf("all runs: %s", diff)
+		}
+		if diff := cmp.Diff([]string{"child"}, ids(t, x, control.RunsRequest{Parent: "old"})); diff != "" {
+			t.Errorf("the children of a run: %s", diff)
+		}
+		if runs, _ := dump(t, x); runs["acme/child"].Parent != "old" || runs["acme/old"].Parent != "" {
+			t.Errorf("%+v", runs)
+		}
+	})
+}
+
 // A rebuilt index equals the old one, except for events that EVENTS no longer holds.
 func TestRebuild(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {

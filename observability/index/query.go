@@ -105,7 +105,7 @@ func filter(req *control.RunsRequest, byTime bool) *where {
 		}
 		w.add("r.status IN "+tuples(len(args), 1), args...)
 	}
-	for column, value := range map[string]string{"agent": req.Agent, "session": req.Session, "code": string(req.Code)} {
+	for column, value := range map[string]string{"agent": req.Agent, "session": req.Session, "parent": req.Parent, "code": string(req.Code)} {
 		if value != "" {
 			w.add("r."+column+" = ?", clean(value, maxName))
 		}

@@ -63,8 +63,11 @@ func (r *row) apply(e *messages.Event, position uint64) bool {
 		r.queued(e)
 	case messages.EventRunStarted:
 		var d messages.RunStarted
-		if json.Unmarshal(e.Data, &d) == nil && d.Model != "" {
+		if json.Unmarshal(e.Data, &d) == nil {
 			r.model(n, clean(d.Model, maxName))
+			if d.Parent != nil {
+				r.Parent = clean(d.Parent.Run, maxName)
+			}
 		}
 	case messages.EventStepStart:
 		var d messages.Step

@@ -7,9 +7,21 @@ import (
 	"fmt"
 )
 
-// schema is the version of the tables and of what is projected into them. With another one they are made again, from
-// EVENTS.
-const schema = 1
+// schema is the version of the tables and of what is projected into them. Tables of an older one are changed if changes says
+// how, and else made again from EVENTS, which may hold less than they did.
+const schema = 2
+
+// changes are the statements that make the tables of a version those of the next.
+func changes() map[int64][]string {
+	return map[int64][]string{
+		1: { // runs of version 1 have no parent
+			`ALTER TABLE longshore_runs ADD COLUMN parent TEXT NOT NULL DEFAULT ''`,
+			indexOfParents,
+		},
+	}
+}
+
+const indexOfParents = `CREATE INDEX longshore_runs_parent ON longshore_runs (tenant, parent, first)`
 
 // errNewer means that a newer program keeps the index.
 var errNewer = errors.New("the index was made by a newer version of longshore")
@@ -26,12 +38,14 @@ func tables() []string {
 			tokens BIGINT NOT NULL, tokens_detail TEXT NOT NULL, cost DOUBLE PRECISION NOT NULL, unpriced BIGINT NOT NULL,
 			queued_at BIGINT, started_at BIGINT, finished_at BIGINT, began_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
 			took BIGINT, first BIGINT NOT NULL, last BIGINT NOT NULL, fold TEXT NOT NULL,
+			parent TEXT NOT NULL DEFAULT '',
 			PRIMARY KEY (tenant, id))`,
 		`CREATE INDEX longshore_runs_first ON longshore_runs (tenant, first)`,
 		`CREATE INDEX longshore_runs_updated ON longshore_runs (tenant, updated_at)`,
 		`CREATE INDEX longshore_runs_status ON longshore_runs (tenant, status, first)`,
 		`CREATE INDEX longshore_runs_agent ON longshore_runs (tenant, agent, first)`,
 		`CREATE INDEX longshore_runs_session ON longshore_runs (tenant, session, first)`,
+		indexOfParents,
 		`CREATE INDEX longshore_runs_finished ON longshore_runs (finished_at)`,
 		`CREATE TABLE longshore_labels (
 			tenant TEXT NOT NULL, run TEXT NOT NULL, k TEXT NOT NULL, v TEXT NOT NULL, PRIMARY KEY (tenant, run, k))`,
@@ -66,7 +80,7 @@ type head struct {
 	asOf     int64  // when that was stored
 }
 
-// prepare makes the tables, or makes them again for this version. It reports whether rows were given up.
+// prepare makes the tables, changes those of an older version, or makes them again. It reports whether rows were given up.
 func (d *database) prepare(ctx context.Context) (again bool, err error) {
 	err = d.transaction(ctx, d.writes, func(t *tx) error {
 		if d.kind == kindPostgres {
@@ -89,6 +103,8 @@ func (d *database) prepare(ctx context.Context) (again bool, err error) {
 				return nil
 			case version > schema:
 				return errNewer
+			case len(changes()[version]) > 0:
+				return t.change(ctx, version)
 			}
 			again = true
 			epoch++
@@ -110,6 +126,19 @@ func (d *database) prepare(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("make the tables of the index: %w", err)
 	}
 	return again, nil
+}
+
+// change makes the tables of an older version those of this one. Their rows stay.
+func (t *tx) change(ctx context.Context, version int64) error {
+	for ; version < schema; version++ {
+		for _, s := range changes()[version] {
+			if _, err := t.exec(ctx, s); err != nil {
+				return fmt.Errorf("change the tables of version %d: %w", version, err)
+			}
+		}
+	}
+	_, err := t.exec(ctx, "UPDATE longshore_index SET version = ?", schema)
+	return err
 }
 
 // there reports whether there are tables.

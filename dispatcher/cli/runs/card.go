@@ -129,7 +129,7 @@ func (k *card) rows(now time.Time) []cardRow {
 func (k *card) wideRows(now time.Time) []cardRow {
 	var rows []cardRow
 	if r := k.Run; r != nil {
-		rows = append(rows, cardRow{"session", r.Session}, cardRow{"priority", string(r.Priority)}, cardRow{"labels", labelsText(r.Labels)})
+		rows = append(rows, cardRow{"parent", r.Parent}, cardRow{"session", r.Session}, cardRow{"priority", string(r.Priority)}, cardRow{"labels", labelsText(r.Labels)})
 		if r.ModelCalls > 0 || r.ToolCalls > 0 {
 			rows = append(rows, cardRow{"calls", fmt.Sprintf("%s of models, %d of tools, %d failed", render.Count(int64(r.ModelCalls), "call"), r.ToolCalls, r.ToolErrors)})
 		}

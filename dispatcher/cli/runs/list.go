@@ -26,6 +26,7 @@ type filter struct {
 	until    time.Duration
 	statuses []string
 	agent    string
+	parent   string
 	labels   map[string]string
 	search   string
 	code     string
@@ -64,6 +65,7 @@ func (f *filter) registerFilter(cmd *cobra.Command) {
 	flags.Var((*render.Ago)(&f.until), "until", "only runs that were submitted at least this long ago, such as 10m or 7d")
 	flags.StringSliceVar(&f.statuses, "status", nil, "only these: queued, running, waiting, completed, failed, cancelled; may be repeated")
 	flags.StringVar(&f.agent, "agent", "", "only runs of this agent")
+	flags.StringVar(&f.parent, "parent", "", "only runs to which this run delegated")
 	flags.StringToStringVar(&f.labels, "label", nil, "only runs with this label, as key=value; may be repeated")
 	flags.StringVar(&f.search, "search", "", "only runs with this text in id, input, error or result, ignoring case")
 	flags.StringVar(&f.code, "code", "", "only runs that failed with this code, such as tool_failed")
@@ -81,6 +83,9 @@ func (f *filter) check() error {
 	}
 	if f.limit < 1 || f.limit > maxListed {
 		return render.Usagef("--limit: must be 1 to %d", maxListed)
+	}
+	if f.parent != "" && !strict.ValidToken(f.parent) {
+		return render.Usagef("--parent: must be the id of a run")
 	}
 	for _, s := range f.statuses {
 		switch messages.Status(s) {
@@ -103,7 +108,7 @@ func (f *filter) wanted() []messages.Status {
 // runs are those that are meant.
 func (f *filter) runs(now time.Time) dispatcher.RunFilter {
 	wanted := dispatcher.RunFilter{
-		Tenant: f.Tenant, Since: now.Add(-f.since), Statuses: f.wanted(), Agent: f.agent, Labels: f.labels, Search: f.search,
+		Tenant: f.Tenant, Since: now.Add(-f.since), Statuses: f.wanted(), Agent: f.agent, Parent: f.parent, Labels: f.labels, Search: f.search,
 		Code: messages.Code(f.code), Limit: f.limit,
 	}
 	if f.until > 0 {
@@ -136,7 +141,7 @@ func listNote(found, shown, forgotten int, f *filter) string {
 	case found > shown:
 		return fmt.Sprintf("the newest %d of %d runs: see more with --limit\n", shown, found)
 	case found == 0 && !f.Output.JSON:
-		if f.agent != "" || f.search != "" || f.code != "" || len(f.labels) > 0 || len(f.statuses) > 0 {
+		if f.agent != "" || f.parent != "" || f.search != "" || f.code != "" || len(f.labels) > 0 || len(f.statuses) > 0 {
 			return fmt.Sprintf("no such runs of tenant %s within %s\n", f.Tenant, render.Span(f.since))
 		}
 		return fmt.Sprintf("no runs of tenant %s within %s\n", f.Tenant, render.Span(f.since))

@@ -3,11 +3,14 @@ package runindex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -27,6 +30,10 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 	if req.Since != nil {
 		since = *req.Since
 	}
+	isChild, err := x.childrenOf(ctx, messages.Ref{Tenant: req.Tenant, Run: req.Parent})
+	if err != nil {
+		return nil, err
+	}
 	room := x.cfg.Room.Page()
 	list := control.QueuedList{Runs: []control.RunSummary{}}
 	looked, read, next := 0, 0, uint64(0)
@@ -41,7 +48,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 		looked, read = looked+1, read+len(q.Body)
 		p, ref, ok := messages.ParseTaskSubject(q.Subject)
 		late := req.Until != nil && !q.At.Before(*req.Until)
-		if !ok || p.Wakes() || late || ref.Tenant != req.Tenant {
+		if !ok || p.Wakes() || late || ref.Tenant != req.Tenant || !isChild(ref.Run) {
 			next = q.Seq
 			continue
 		}
@@ -51,6 +58,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 		}
 		if req.Fits(task) {
 			run := queuedSummary(ref, p, task, q.At)
+			run.Parent = req.Parent
 			if req.Delayed {
 				run.NotBefore = &q.Later
 			}
@@ -68,6 +76,20 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 	}
 	x.stillQueued(ctx, req.Tenant, &list)
 	return list, nil
+}
+
+// childrenOf is how to tell the queued children of a run, whose tasks do not name it: their ids follow from it. Without a run every
+// task is meant.
+func (x *RunIndex) childrenOf(ctx context.Context, parent messages.Ref) (func(id string) bool, error) {
+	if parent.Run == "" {
+		return func(string) bool { return true }, nil
+	}
+	last, _, err := x.cfg.Runs.Find(ctx, parent)
+	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
+		return nil, err
+	}
+	left := last.Head.Children.Left(parent)
+	return func(id string) bool { return slices.Contains(left, id) }, nil
 }
 
 func queuedSummary(ref messages.Ref, p messages.Priority, t *messages.Task, at time.Time) control.RunSummary {
