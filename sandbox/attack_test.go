@@ -58,7 +58,8 @@ func untouched(tb testing.TB, dir string) {
 	}
 }
 
-func TestRefusedPaths(t *testing.T) {
+// Attacks 1 to 9 on reading and writing; attackchanges_test.go has the other changes.
+func TestAttacks01To09RefusedPaths(t *testing.T) {
 	dir, ws := arena(t)
 	w := open(t, ws, sandbox.Limits{})
 	inside := "must stay inside the workspace"
@@ -66,31 +67,31 @@ func TestRefusedPaths(t *testing.T) {
 	relative := `must be relative to the workspace, without a leading "/"`
 	control := "must not contain control characters"
 	for name, c := range map[string]struct{ path, want string }{
-		"empty":              {"", `"": must not be empty; name a file such as notes/a.txt`},
-		"blank":              {" ", `" ": must not be empty; name a file such as notes/a.txt`},
-		"dot":                {".", ".: is a folder"},
-		"parent":             {"..", "..: " + inside},
-		"leaving":            {"../out/secret", "../out/secret: " + inside},
-		"leaving later":      {"in/../../out/secret", "in/../../out/secret: " + inside},
-		"parent but inside":  {"in/../in/file", "in/../in/file: " + inside},
-		"parent after dot":   {"./../out/secret", "./../out/secret: " + inside},
-		"parent at the end":  {"in/..", "in/..: " + inside},
-		"absolute":           {"/etc/passwd", "/etc/passwd: " + relative},
-		"absolute, doubled":  {"//etc/passwd", "//etc/passwd: " + relative},
-		"absolute after dot": {".//etc/passwd", ".//etc/passwd: " + plain},
-		"doubled slash":      {"in//file", "in//file: " + plain},
-		"slash at the end":   {"in/file/", "in/file/: " + plain},
-		"dot inside":         {"in/./file", "in/./file: " + plain},
-		"NUL":                {"in/file\x00.txt", `"in/file\x00.txt": ` + control},
-		"newline":            {"in/fi\nle", `"in/fi\nle": ` + control},
-		"escape":             {"\x1b[2J", `"\x1b[2J": ` + control},
-		"right to left":      {"a\u202etxt.exe", `"a\u202etxt.exe": ` + control},
-		"not UTF-8":          {"in/\xff", `"in/\xff": must be UTF-8 text`},
-		"very long": {
+		"06 empty":              {"", `"": must not be empty; name a file such as notes/a.txt`},
+		"06 blank":              {" ", `" ": must not be empty; name a file such as notes/a.txt`},
+		"20 dot":                {".", ".: is a folder"},
+		"04 parent":             {"..", "..: " + inside},
+		"01 leaving":            {"../out/secret", "../out/secret: " + inside},
+		"02 leaving later":      {"in/../../out/secret", "in/../../out/secret: " + inside},
+		"04 parent but inside":  {"in/../in/file", "in/../in/file: " + inside},
+		"01 parent after dot":   {"./../out/secret", "./../out/secret: " + inside},
+		"04 parent at the end":  {"in/..", "in/..: " + inside},
+		"03 absolute":           {"/etc/passwd", "/etc/passwd: " + relative},
+		"03 absolute, doubled":  {"//etc/passwd", "//etc/passwd: " + relative},
+		"03 absolute after dot": {".//etc/passwd", ".//etc/passwd: " + plain},
+		"doubled slash":         {"in//file", "in//file: " + plain},
+		"slash at the end":      {"in/file/", "in/file/: " + plain},
+		"dot inside":            {"in/./file", "in/./file: " + plain},
+		"05 NUL":                {"in/file\x00.txt", `"in/file\x00.txt": ` + control},
+		"09 newline":            {"in/fi\nle", `"in/fi\nle": ` + control},
+		"09 escape":             {"\x1b[2J", `"\x1b[2J": ` + control},
+		"09 right to left":      {"a\u202etxt.exe", `"a\u202etxt.exe": ` + control},
+		"08 not UTF-8":          {"in/\xff", `"in/\xff": must be UTF-8 text`},
+		"07 very long": {
 			strings.Repeat("a/", 2048) + "b",
 			strings.Repeat("a/", 100) + "…: must not be longer than 4096 bytes",
 		},
-		"very deep": {strings.Repeat("a/", 40) + "b", strings.Repeat("a/", 40) + "b: must not have more than 32 parts"},
+		"29 very deep": {strings.Repeat("a/", 40) + "b", strings.Repeat("a/", 40) + "b: must not have more than 32 parts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.Read(c.path)
@@ -104,7 +105,7 @@ func TestRefusedPaths(t *testing.T) {
 	}
 }
 
-func TestEncodedPathsAreJustNames(t *testing.T) {
+func TestAttack10EncodedPathsAreJustNames(t *testing.T) {
 	dir, ws := arena(t)
 	w := open(t, ws, sandbox.Limits{})
 	for _, name := range []string{"%2e%2e/out/secret", "%2fetc%2fpasswd", `..\out\secret`, "\u2025/out/secret", "~/secret", "$HOME"} {
@@ -114,7 +115,7 @@ func TestEncodedPathsAreJustNames(t *testing.T) {
 	untouched(t, dir)
 }
 
-func TestSymbolicLinks(t *testing.T) {
+func TestAttacks11To15SymbolicLinks(t *testing.T) {
 	dir, ws := arena(t)
 	for name, target := range map[string]string{
 		"absolute": filepath.Join(dir, "out", "secret"), "relative": "../out/secret", "folder": "../out",
@@ -149,7 +150,7 @@ func TestSymbolicLinks(t *testing.T) {
 	untouched(t, dir)
 }
 
-func TestHardLinkToOutside(t *testing.T) {
+func TestAttack18HardLinkToOutside(t *testing.T) {
 	dir, ws := arena(t)
 	if err := os.Link(filepath.Join(dir, "out", "secret"), filepath.Join(ws, "linked")); err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestHardLinkToOutside(t *testing.T) {
 	untouched(t, dir)
 }
 
-func TestPipesSocketsAndDevices(t *testing.T) {
+func TestAttacks24To26PipesSocketsAndDevices(t *testing.T) {
 	_, ws := arena(t)
 	w := open(t, ws, sandbox.Limits{})
 	specials := map[string]func(path string) error{
@@ -209,7 +210,7 @@ func listenUnix(t *testing.T, path string) error {
 }
 
 // A pipe that takes a file's place between look and open must not block either.
-func TestPipeSwappedIn(t *testing.T) {
+func TestAttack24PipeSwappedIn(t *testing.T) {
 	_, ws := arena(t)
 	w := open(t, ws, sandbox.Limits{})
 	file, pipe, name := filepath.Join(ws, "f"), filepath.Join(ws, "p"), filepath.Join(ws, "x")
@@ -229,7 +230,7 @@ func TestPipeSwappedIn(t *testing.T) {
 }
 
 // A folder is swapped for a link to the outside all the time; no read, write or list may ever get there.
-func TestSwapRace(t *testing.T) {
+func TestAttack16SwapRace(t *testing.T) {
 	dir, ws := arena(t)
 	w := open(t, ws, sandbox.Limits{})
 	name, folder, link := filepath.Join(ws, "d"), filepath.Join(ws, "real"), filepath.Join(ws, "link")
@@ -288,7 +289,7 @@ func swapping(t *testing.T, d time.Duration, attack func() error, work func()) {
 	wg.Wait()
 }
 
-func TestListOfOddNames(t *testing.T) {
+func TestAttack31ListOfOddNames(t *testing.T) {
 	_, ws := arena(t)
 	mustWrite(t, filepath.Join(ws, "two\nlines"), "")
 	mustWrite(t, filepath.Join(ws, "\xff"), "")

@@ -161,6 +161,35 @@ func TestAttack16SwapRaceOnChanges(t *testing.T) {
 	untouched(t, dir)
 }
 
+// Nothing is moved into or out of the workspace, by its name or through a link. There is no way to make a link.
+func TestAttack17MovesAcrossTheEdge(t *testing.T) {
+	dir, ws := arena(t)
+	for name, target := range map[string]string{"out": "../out", "away": filepath.Join(dir, "out")} {
+		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tree(t, ws)
+	w := open(t, ws, sandbox.Limits{})
+	for from, to := range map[string]string{
+		"in/file": "../out/taken", "../out/secret": "taken", "out/secret": "in/taken", "away/secret": "in/given",
+		"in/../in/file": "out/taken", "/etc/hostname": "hostname", filepath.Join(dir, "out", "secret"): "mine",
+	} {
+		if err := w.Move(from, to); err == nil {
+			t.Errorf("%s was moved to %s", from, to)
+		}
+	}
+	for _, to := range []string{"out/taken", "away/taken", "out", filepath.Join(dir, "out", "taken")} {
+		if err := w.Move("in/file", to); err == nil {
+			t.Errorf("a file was moved to %s", to)
+		}
+	}
+	untouched(t, dir)
+	if diff := cmp.Diff(before, tree(t, ws)); diff != "" {
+		t.Errorf("tree (-want +got):\n%s", diff)
+	}
+}
+
 func TestAttack18HardLinkOnChanges(t *testing.T) {
 	dir, ws := arena(t)
 	if err := os.Link(filepath.Join(dir, "out", "secret"), filepath.Join(ws, "linked")); err != nil {

@@ -41,7 +41,7 @@ func TestFileSize(t *testing.T) {
 	wantPathError(t, err, "sparse: is larger than 4 bytes")
 }
 
-func TestTotalQuota(t *testing.T) {
+func TestAttack30TotalQuota(t *testing.T) {
 	w := open(t, t.TempDir(), sandbox.Limits{Total: 10})
 	write(t, w, "a", "123456")
 	write(t, w, "d/b", "1234")
@@ -52,7 +52,7 @@ func TestTotalQuota(t *testing.T) {
 	wantPathError(t, w.Write("c", []byte("12")), full)
 }
 
-func TestFilesQuotaCountsFolders(t *testing.T) {
+func TestAttack30FilesQuotaCountsFolders(t *testing.T) {
 	dir := t.TempDir()
 	w := open(t, dir, sandbox.Limits{Files: 4})
 	write(t, w, "a/b/c", "")
@@ -89,7 +89,7 @@ func TestDepth(t *testing.T) {
 		"x: the workspace is full: it may have 10000 files and folders, 3 deep")
 }
 
-func TestListIsBounded(t *testing.T) {
+func TestAttack29ListIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 40 {
 		mustWrite(t, filepath.Join(dir, fmt.Sprintf("f%02d", i)), "")

@@ -231,6 +231,23 @@ func TestAttack95CredentialsAcrossHosts(t *testing.T) {
 	}
 }
 
+// Attack 96: the proxy of the environment, which TestMain sets to an address where nothing listens, is not asked. It would be for a name,
+// though not for a loopback address.
+func TestAttack96Proxy(t *testing.T) {
+	url, host := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "direct") })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://direct.example", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil {
+		t.Fatalf("the environment names the proxy %v, %v", proxy, err)
+	}
+	names.set("direct.example", []string{"127.0.0.1"})
+	cfg := local("direct.example" + host[strings.LastIndexByte(host, ':'):])
+	cfg.Private = cfg.Hosts
+	expect(t, get(t, box(t, cfg, nil), strings.Replace(url, "127.0.0.1", "direct.example", 1)), "", "\n\ndirect")
+}
+
 // Attacks 97 and 99: what a body grows to is counted after decompression, and an endless one is cut.
 func TestAttacks97And99Bombs(t *testing.T) {
 	url, host := serve(t, func(w http.ResponseWriter, r *http.Request) {
