@@ -132,8 +132,8 @@ func (y *yard) worker(prices string) {
 		y.t.Fatal(err)
 	}
 	s := settings.Worker{
-		Name: "w", Slots: 8, MaxAttempts: 5, HTTPAddr: "127.0.0.1:0", RedisURL: y.servers.RedisURL, MemoryTTL: time.Hour,
-		Workspaces: y.t.TempDir(), DrainTimeout: time.Millisecond,
+		Name: "w", Runs: settings.Runs{Slots: 8, MaxAttempts: 5, MemoryTTL: time.Hour, DrainTimeout: time.Millisecond}, HTTPAddr: "127.0.0.1:0", RedisURL: y.servers.RedisURL,
+		Workspaces: y.t.TempDir(),
 	}
 	s.Prices = prices
 	s.URL = y.servers.NATSURL

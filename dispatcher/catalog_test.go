@@ -24,7 +24,7 @@ func newFleet(t *testing.T) *dispatcher.Client {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 4, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 4, MaxAttempts: 5}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: scripted.New(script)},
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -67,7 +68,7 @@ func newHanging(t *testing.T) *hanging {
 
 func (m *hanging) provider(t *testing.T) model.Provider {
 	t.Helper()
-	p, err := openai.New(openai.Config{BaseURL: m.URL, APIKey: "k-123456", Model: "m"})
+	p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{BaseURL: m.URL, APIKey: "k-123456"}, Model: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}

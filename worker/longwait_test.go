@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -37,7 +38,7 @@ func limiting(t *testing.T, seconds int, refused *atomic.Int32) model.Provider {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Done.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(srv.Close)
-	p, err := openai.New(openai.Config{BaseURL: srv.URL, APIKey: "k-123456", Model: "m"})
+	p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{BaseURL: srv.URL, APIKey: "k-123456"}, Model: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 func TestLiteOfTheBuiltInScript(t *testing.T) {
 	t.Parallel()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Abrupt: true, Log: testLog(t, "dev"), Dev: settings.Dev{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute},
+		Dir: t.TempDir(), Abrupt: true, Log: testLog(t, "dev"), Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,8 +82,10 @@ func (m *measured) dispatcher(name string, servers *embedded.Servers, change ...
 func (m *measured) worker(servers *embedded.Servers) {
 	m.start("worker", func(ctx context.Context, up func(string)) error {
 		return fleet.Worker(ctx, settings.Worker{
-			NATS: settings.NATS{URL: servers.NATSURL}, RedisURL: servers.RedisURL, HTTPAddr: "127.0.0.1:0", Name: "w", Slots: 4,
-			DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour, Workspaces: m.t.TempDir(),
+			NATS: settings.NATS{URL: servers.NATSURL}, RedisURL: servers.RedisURL, HTTPAddr: "127.0.0.1:0", Name: "w", Runs: settings.Runs{
+				Slots:        4,
+				DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour,
+			}, Workspaces: m.t.TempDir(),
 			Models: settings.Models{
 				OpenAIKey: apiKey, OpenAIURL: m.town.model.URL, OpenAIModel: "gpt-4o", ModelRPM: 100_000, ReplyCacheTTL: time.Minute,
 			},

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/worker/circuit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -70,16 +71,14 @@ type waits struct{ start, silence, whole time.Duration }
 
 // provider makes the leaf of a provider's kind. Without capabilities it has the usual ones.
 func provider(p *settings.Provider, most waits, can *model.Capabilities) (model.Provider, error) {
+	at := httpstream.Endpoint{BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), StartTimeout: most.start, IdleTimeout: most.silence}
 	switch p.Kind {
 	case settings.KindOpenAI:
 		return openai.New(openai.Config{
-			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Organization: p.Organization, Model: p.Model, StartTimeout: most.start, IdleTimeout: most.silence,
-			Flavour: openai.Flavour(p.Flavour), APIVersion: p.APIVersion, Capabilities: can,
+			Endpoint: at, Organization: p.Organization, Model: p.Model, Flavour: openai.Flavour(p.Flavour), APIVersion: p.APIVersion, Capabilities: can,
 		})
 	case settings.KindAnthropic:
-		return anthropic.New(anthropic.Config{
-			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Model: p.Model, StartTimeout: most.start, IdleTimeout: most.silence, Capabilities: can,
-		})
+		return anthropic.New(anthropic.Config{Endpoint: at, Model: p.Model, Capabilities: can})
 	case settings.KindScripted:
 		data, err := document.Read(p.Script, scripted.MaxScript)
 		if err != nil {

@@ -30,7 +30,7 @@ func TestWorkerWithoutItsRedis(t *testing.T) {
 	m.start("worker", func(ctx context.Context, up func(string)) error {
 		return fleet.Worker(ctx, settings.Worker{
 			NATS: settings.NATS{URL: servers.NATSURL}, RedisURL: fmt.Sprintf("redis://:secret@127.0.0.1:%d/0", freePort(t)),
-			HTTPAddr: "127.0.0.1:0", Name: "w", Slots: 1, DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour,
+			HTTPAddr: "127.0.0.1:0", Name: "w", Runs: settings.Runs{Slots: 1, DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour},
 			Workspaces: t.TempDir(), Models: settings.Models{OpenAIKey: apiKey, OpenAIModel: "m"},
 		}, "test", slog.New(slog.NewTextHandler(&logs, nil)), fleet.Parts{}, up)
 	})

@@ -94,8 +94,10 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 			return fleet.Worker(ctx, settings.Worker{
 				NATS:     as("worker"),
 				Models:   settings.Models{OpenAIKey: apiKey, OpenAIURL: f.model.URL + "/v1", OpenAIModel: "fake"},
-				RedisURL: "none", HTTPAddr: "127.0.0.1:0", Name: name, Slots: 16, DrainTimeout: time.Second, MaxAttempts: 5,
-				ModelTimeout: patience, Workspaces: files, MemoryTTL: time.Hour, ControlKeys: f.keys,
+				RedisURL: "none", HTTPAddr: "127.0.0.1:0", Name: name, Runs: settings.Runs{
+					Slots: 16, DrainTimeout: time.Second, MaxAttempts: 5,
+					ModelTimeout: patience, MemoryTTL: time.Hour,
+				}, Workspaces: files, ControlKeys: f.keys,
 			}, "test", testLog(t, name), fleet.Parts{}, ready)
 		})
 		return stop

@@ -35,7 +35,7 @@ func TestPromptsRedact(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Abrupt: true, Log: testLog(t, "dev"), Dev: settings.Dev{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute, Models: settings.Models{OpenAIURL: model.URL, OpenAIKey: key, OpenAIModel: "m"}},
+		Dir: t.TempDir(), Abrupt: true, Log: testLog(t, "dev"), Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: settings.Models{OpenAIURL: model.URL, OpenAIKey: key, OpenAIModel: "m"}},
 	})
 	if err != nil {
 		t.Fatal(err)

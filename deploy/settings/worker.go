@@ -16,19 +16,12 @@ type Worker struct {
 	Hooks
 	Tools
 	Policy
-	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
-	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
-	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
-	Labels       string        `env:"LONGSHORE_WORKER_LABELS" help:"labels of this worker, which tasks can require: gpu=true,zone=a"`
-	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
-	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stopping worker waits for steps to end"`
-	MaxAttempts  int           `env:"LONGSHORE_MAX_ATTEMPTS"  envDefault:"5"   help:"claims without progress before a task is dead"`
-	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
-	ToolTimeout  time.Duration `env:"LONGSHORE_TOOL_TIMEOUT"  envDefault:"30s" help:"how long a tool call may take, for tools without their own timeout"`
-	BlobBytes    int           `env:"LONGSHORE_BLOB_BYTES"    envDefault:"65536" help:"size in bytes above which an entry of a run's log is stored as a blob: 4096 to 524288"`
-	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"     envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
+	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
+	HTTPAddr string `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
+	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
+	Labels   string `env:"LONGSHORE_WORKER_LABELS" help:"labels of this worker, which tasks can require: gpu=true,zone=a"`
+	Runs
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
-	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
 	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how far this machine's clock may differ from the NATS server's before the worker takes no new work"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
 }
@@ -48,7 +41,10 @@ func (s *Worker) Check() error {
 	case s.MaxClockSkew < minClockSkew:
 		return Errorf("LONGSHORE_MAX_CLOCK_SKEW: must be at least %v", minClockSkew)
 	}
-	return s.checkLimits()
+	if _, err := messages.ParseLabels(s.Labels); err != nil {
+		return Errorf("LONGSHORE_WORKER_LABELS: %v", err)
+	}
+	return s.Runs.Check()
 }
 
 // minClockSkew leaves room for clocks that are set over a network.
@@ -58,33 +54,4 @@ const minClockSkew = time.Second
 func isRedis(address string) bool {
 	u, err := url.Parse(address)
 	return address == "none" || err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss")
-}
-
-func (s *Worker) checkLimits() error {
-	switch {
-	case s.Slots < 1 || s.Slots > 100_000:
-		return Errorf("LONGSHORE_SLOTS: must be 1 to 100000")
-	case s.MaxAttempts < 1:
-		return Errorf("LONGSHORE_MAX_ATTEMPTS: must be at least 1")
-	case s.DrainTimeout <= 0 || s.ModelTimeout <= 0 || s.MemoryTTL <= 0:
-		return Errorf("LONGSHORE_DRAIN_TIMEOUT, LONGSHORE_MODEL_TIMEOUT and LONGSHORE_MEMORY_TTL must be above 0")
-	}
-	if s.ToolTimeout < 0 {
-		return Errorf("LONGSHORE_TOOL_TIMEOUT: must be above 0")
-	}
-	if s.BlobBytes != 0 && (s.BlobBytes < 4<<10 || s.BlobBytes > 512<<10) {
-		return Errorf("LONGSHORE_BLOB_BYTES: must be 4096 to 524288")
-	}
-	if _, err := messages.ParseLabels(s.Labels); err != nil {
-		return Errorf("LONGSHORE_WORKER_LABELS: %v", err)
-	}
-	return checkMaxInput(s.MaxInput)
-}
-
-// checkMaxInput takes 0, which the environment does not give, for the default.
-func checkMaxInput(n int) error {
-	if n < 0 || n > messages.MaxInput {
-		return Errorf("LONGSHORE_MAX_INPUT: must be 1 to %d", messages.MaxInput)
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ scenes:
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {

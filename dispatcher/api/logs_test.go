@@ -40,7 +40,7 @@ scenes:
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Name: "w-1", Abrupt: true, Agents: "testdata/agents", Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Name: "w-1", Abrupt: true, Agents: "testdata/agents", Version: "0.0.0",
 		Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {

@@ -93,7 +93,7 @@ func TestResultWithTranscript(t *testing.T) {
 func openWith(t *testing.T, m model.Provider) *hall {
 	t.Helper()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: m},
 	})
 	if err != nil {

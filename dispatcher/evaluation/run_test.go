@@ -19,7 +19,7 @@ import (
 func openFleet(t *testing.T, noWorker bool) *dispatcher.Client {
 	t.Helper()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

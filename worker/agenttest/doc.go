@@ -1,10 +1,10 @@
 // Package agenttest is for tests of agents, tools and hooks: it stubs the model, runs a task in memory on the real
 // loop, keeps every event, and says in short words what the run did.
 //
-//	run := agenttest.Run(t, agenttest.Config{
+//	run := agenttest.Run(t, agenttest.Config{Config: embed.Config{
 //		Model: agenttest.Replies(agenttest.Call("add", `{"a":1,"b":2}`), agenttest.Text("It is 3.")),
 //		Tools: []tools.Tool{adder},
-//	}, "What is 1 + 2?")
+//	}}, "What is 1 + 2?")
 //	run.Want(t, "model", "tool add", "model", "completed")
 //
 // [Replies] plays replies in order, [Func] makes them of each request. [Play] is Run without a testing.TB.

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
+	"github.com/longshore-run/longshore/worker/embed"
 )
 
 type sum struct {
@@ -29,7 +30,7 @@ func Example() {
 		agenttest.Call("add", `{"a": 1, "b": 2}`),
 		agenttest.Text("It is 3."),
 	)
-	run, err := agenttest.Play(context.Background(), agenttest.Config{Model: model, Tools: []tools.Tool{add}}, "What is 1 + 2?")
+	run, err := agenttest.Play(context.Background(), agenttest.Config{Config: embed.Config{Model: model, Tools: []tools.Tool{add}}}, "What is 1 + 2?")
 	if err != nil {
 		panic(err)
 	}

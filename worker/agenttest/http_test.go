@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/tools/web"
 	"github.com/longshore-run/longshore/tools/web/webtest"
 	"github.com/longshore-run/longshore/worker/agenttest"
+	"github.com/longshore-run/longshore/worker/embed"
 )
 
 // An agent that calls servers is tested without a network: a handler answers, and the hosts of the configuration and the grants of
@@ -35,7 +36,7 @@ func TestAgentThatCallsServers(t *testing.T) {
 		agenttest.Call("http_get", `{"url":"https://api.example.com/list"}`), agenttest.Call("http_get", `{"url":"https://api.example.com/old"}`),
 		agenttest.Call("http_get", `{"url":"https://elsewhere.example/"}`), agenttest.Text("Three."),
 	)
-	agenttest.Run(t, agenttest.Config{Agent: agent, Tools: calling, Model: model}, "How many?").
+	agenttest.Run(t, agenttest.Config{Config: embed.Config{Agent: agent, Tools: calling, Model: model}}, "How many?").
 		Want(t, "model", "tool http_get", "model", "tool http_get: policy", "model", "tool http_get: policy", "model", "completed")
 	if got := strings.Join(asked, ", "); got != "GET api.example.com/list, GET api.example.com/old" {
 		t.Errorf("the servers were asked for %s", got)

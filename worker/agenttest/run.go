@@ -16,10 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/sandbox"
-	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/embed"
-	"github.com/longshore-run/longshore/worker/model"
-	"github.com/longshore-run/longshore/worker/runner"
 )
 
 // Start is when the clock of a test begins.
@@ -42,15 +39,11 @@ const patience = time.Minute
 
 // Config of a run. Only Model is needed.
 type Config struct {
-	Model    model.Provider
-	Agent    messages.Definition // default: all Tools, no instructions
-	Tools    []tools.Tool
-	Hooks    []runner.Hook
-	HTTPHook func(messages.Hook) (runner.HookFunc, error)
-	Files    string           // folder that the run works in; default: an empty one
-	Prices   runner.Prices    // default: every price is unknown
-	Now      func() time.Time // default: Clock
-	Task     messages.Task    // besides its input
+	// Config is that of the service that the run is worked by. Now is by default a Clock, and Workspace the folder Files.
+	embed.Config
+
+	Files string        // folder that the run works in; default: an empty one
+	Task  messages.Task // besides its input
 	// Begun, if set, gets the session before its run begins: to abort it, to answer it, to listen.
 	Begun func(s *embed.Session)
 }
@@ -94,10 +87,10 @@ func Play(ctx context.Context, cfg Config, input string) (*Record, error) {
 		cfg.Task.Seed = new(int64(1))
 	}
 	cfg.Task.Input = messages.TextInput(input)
-	service, err := embed.New(embed.Config{
-		Model: cfg.Model, Agent: cfg.Agent, Tools: cfg.Tools, Hooks: cfg.Hooks, HTTPHook: cfg.HTTPHook, Prices: cfg.Prices, Now: cfg.Now,
-		Workspace: sandbox.InPlace(cfg.Files, sandbox.Limits{}),
-	})
+	if cfg.Workspace == nil {
+		cfg.Workspace = sandbox.InPlace(cfg.Files, sandbox.Limits{})
+	}
+	service, err := embed.New(cfg.Config)
 	if err != nil {
 		return nil, err
 	}

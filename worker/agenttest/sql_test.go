@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	tool "github.com/longshore-run/longshore/tools/sql"
 	"github.com/longshore-run/longshore/worker/agenttest"
+	"github.com/longshore-run/longshore/worker/embed"
 )
 
 // An agent with the tools of package sql is tested without a server: a file of SQLite is its database.
@@ -29,11 +30,11 @@ func TestAgentThatAsksADatabase(t *testing.T) {
 		Name: "clerk", Tools: []string{"sql_query", "sql_execute"}, MaxSteps: 10, Grants: &messages.Grants{Writable: []string{"shop"}},
 		Approve: &messages.Approve{Never: []string{"sql_execute"}},
 	}
-	agenttest.Run(t, agenttest.Config{Agent: agent, Tools: asking, Model: agenttest.Replies(
+	agenttest.Run(t, agenttest.Config{Config: embed.Config{Agent: agent, Tools: asking, Model: agenttest.Replies(
 		agenttest.Call("sql_query", `{"database":"shop","sql":"SELECT id FROM orders WHERE open"}`),
 		agenttest.Call("sql_execute", `{"database":"shop","sql":"UPDATE orders SET open = 0 WHERE id = ?1","params":[1]}`),
 		agenttest.Text("Done."),
-	)}, "Close what is open.").Want(t, "model", "tool sql_query", "model", "tool sql_execute", "model", "completed")
+	)}}, "Close what is open.").Want(t, "model", "tool sql_query", "model", "tool sql_execute", "model", "completed")
 	var open int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders WHERE open").Scan(&open); err != nil || open != 0 {
 		t.Errorf("%d orders are open, %v", open, err)

@@ -203,8 +203,8 @@ func TestSeededRunsAreTheSame(t *testing.T) {
 	play := func(seed int64) (string, string) {
 		m := agenttest.Replies(agenttest.Call("do", `{}`).And(agenttest.Call("do", `{}`)).And(agenttest.Call("do", `{}`)), agenttest.Text("done"))
 		r := agenttest.Run(t, agenttest.Config{
-			Model: m, Tools: []tools.Tool{tool(t, "do", func() (tools.Result, error) { return tools.Text("ok"), nil })},
-			Task: messages.Task{Seed: &seed},
+			Config: embed.Config{Model: m, Tools: []tools.Tool{tool(t, "do", func() (tools.Result, error) { return tools.Text("ok"), nil })}},
+			Task:   messages.Task{Seed: &seed},
 		}, "Do it three times.")
 		if r.Result.Seed == nil || *r.Result.Seed != seed {
 			t.Errorf("the result has the seed %v", r.Result.Seed)

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/worker/embed"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -120,9 +121,9 @@ func TestReplyWithoutEnd(t *testing.T) {
 }
 
 func overOpenAI(url string) (model.Provider, error) {
-	return openai.New(openai.Config{NoAuth: true, BaseURL: url, Model: "m"})
+	return openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: url}, Model: "m"})
 }
 
 func overAnthropic(url string) (model.Provider, error) {
-	return anthropic.New(anthropic.Config{APIKey: "k", BaseURL: url, Model: "m"})
+	return anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "k", BaseURL: url}, Model: "m"})
 }

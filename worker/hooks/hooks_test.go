@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/agenttest"
+	"github.com/longshore-run/longshore/worker/embed"
 	"github.com/longshore-run/longshore/worker/hooks"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -234,9 +235,11 @@ func TestARunWithAnHTTPHook(t *testing.T) {
 	})
 	c := client(t, hooks.Config{Hosts: []string{host}})
 	run := agenttest.Run(t, agenttest.Config{
-		Model:    agenttest.Replies(),
-		Agent:    messages.Definition{Hooks: []messages.Hook{{On: messages.HookPreTask, URL: s.URL}, {On: messages.HookOnError, URL: s.URL + "/log?key=hidden"}}},
-		HTTPHook: func(h messages.Hook) (runner.HookFunc, error) { return c.Hook(h) },
+		Config: embed.Config{
+			Model:    agenttest.Replies(),
+			Agent:    messages.Definition{Hooks: []messages.Hook{{On: messages.HookPreTask, URL: s.URL}, {On: messages.HookOnError, URL: s.URL + "/log?key=hidden"}}},
+			HTTPHook: func(h messages.Hook) (runner.HookFunc, error) { return c.Hook(h) },
+		},
 	}, "Hello")
 	run.Want(t, "hook on_error failed", "failed: policy")
 	if got, want := run.Result.Error.Message, "Refused by a hook: we are closed"; got != want {

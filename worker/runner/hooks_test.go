@@ -68,10 +68,12 @@ func TestHooksHearOfEverything(t *testing.T) {
 	t.Parallel()
 	h := &heard{}
 	run := agenttest.Run(t, agenttest.Config{
-		Model: agenttest.Replies(agenttest.Call("look", `{}`), agenttest.Text("seen")),
-		Tools: []tools.Tool{probe(t, "look", messages.EffectRead, answers("a cat"))},
-		Hooks: h.everywhere(),
-		Task:  messages.Task{ID: "r"},
+		Config: embed.Config{
+			Model: agenttest.Replies(agenttest.Call("look", `{}`), agenttest.Text("seen")),
+			Tools: []tools.Tool{probe(t, "look", messages.EffectRead, answers("a cat"))},
+			Hooks: h.everywhere(),
+		},
+		Task: messages.Task{ID: "r"},
 	}, "Look!")
 	run.Want(t, "model", "tool look", "model", "completed")
 	want := []string{
@@ -135,9 +137,11 @@ func TestHooksDecide(t *testing.T) {
 			hook.OnFailure = tt.failure
 			called := 0
 			run := agenttest.Run(t, agenttest.Config{
-				Model: agenttest.Replies(agenttest.Call("do", `{}`), agenttest.Text("done")),
-				Tools: []tools.Tool{probe(t, "do", messages.EffectOnce, func() (tools.Result, error) { called++; return tools.Text("ok"), nil })},
-				Hooks: []runner.Hook{hook},
+				Config: embed.Config{
+					Model: agenttest.Replies(agenttest.Call("do", `{}`), agenttest.Text("done")),
+					Tools: []tools.Tool{probe(t, "do", messages.EffectOnce, func() (tools.Result, error) { called++; return tools.Text("ok"), nil })},
+					Hooks: []runner.Hook{hook},
+				},
 			}, "Do it.")
 			run.Want(t, tt.want...)
 			if runs := slices.Contains(tt.want, "tool do"); (called == 1) != runs {
@@ -160,8 +164,10 @@ func TestRefusalIsTheToolsAnswer(t *testing.T) {
 		return messages.HookAnswer{Decision: messages.HookAllow}, nil
 	}}
 	agenttest.Run(t, agenttest.Config{
-		Model: m, Hooks: []runner.Hook{hook},
-		Tools: []tools.Tool{probe(t, "do", messages.EffectRead, answers("ok")), probe(t, "look", messages.EffectRead, answers("a cat"))},
+		Config: embed.Config{
+			Model: m, Hooks: []runner.Hook{hook},
+			Tools: []tools.Tool{probe(t, "do", messages.EffectRead, answers("ok")), probe(t, "look", messages.EffectRead, answers("a cat"))},
+		},
 	}, "Do it.").Want(t, "model", "tool do: policy", "tool look", "model", "completed")
 	last := m.Requests()[1].Messages
 	results := last[len(last)-1].Content
@@ -223,7 +229,7 @@ func TestHookThatHangsOrPanics(t *testing.T) {
 			if name == "hangs" {
 				hook.Timeout = time.Millisecond
 			}
-			run := agenttest.Run(t, agenttest.Config{Model: agenttest.Replies(agenttest.Text("hi")), Hooks: []runner.Hook{hook}}, "Hello")
+			run := agenttest.Run(t, agenttest.Config{Config: embed.Config{Model: agenttest.Replies(agenttest.Text("hi")), Hooks: []runner.Hook{hook}}}, "Hello")
 			run.Want(t, "hook step_start failed", "model", "completed")
 			if got := string(run.Of(messages.EventHookFailed)[0].Data); !strings.Contains(got, tt.want) || !strings.Contains(got, "watcher") {
 				t.Errorf("event %s, want %q", got, tt.want)
@@ -236,8 +242,10 @@ func TestOnErrorIsTold(t *testing.T) {
 	t.Parallel()
 	h := &heard{}
 	agenttest.Run(t, agenttest.Config{
-		Model: agenttest.Replies(agenttest.Fail(&model.Error{Class: model.Auth, Detail: "who are you"})),
-		Hooks: []runner.Hook{h.at(messages.HookOnError, messages.HookAnswer{}, nil), h.at(messages.HookPostTask, messages.HookAnswer{}, nil)},
+		Config: embed.Config{
+			Model: agenttest.Replies(agenttest.Fail(&model.Error{Class: model.Auth, Detail: "who are you"})),
+			Hooks: []runner.Hook{h.at(messages.HookOnError, messages.HookAnswer{}, nil), h.at(messages.HookPostTask, messages.HookAnswer{}, nil)},
+		},
 	}, "Hello").Want(t, "model failed: model_auth", "failed: model_auth")
 	if len(h.calls) != 2 {
 		t.Fatalf("told %v", h.ids())
@@ -254,7 +262,7 @@ func TestHTTPHooksAreRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	m := agenttest.Replies(agenttest.Text("hi"))
 	run := agenttest.Run(t, agenttest.Config{
-		Model: m, Agent: messages.Definition{Hooks: []messages.Hook{{On: messages.HookOnError, URL: "https://hooks.example.com/"}}},
+		Config: embed.Config{Model: m, Agent: messages.Definition{Hooks: []messages.Hook{{On: messages.HookOnError, URL: "https://hooks.example.com/"}}}},
 	}, "Hello")
 	run.Want(t, "failed: invalid_input")
 	if got, want := run.Result.Error.Message, "agent default: hooks[0].url: this worker makes no HTTP hooks"; got != want {
@@ -274,8 +282,8 @@ func TestCancelWhileAHookIsAsked(t *testing.T) {
 		return messages.HookAnswer{Decision: messages.HookDeny}, session.Abort(ctx, "enough")
 	}}
 	agenttest.Run(t, agenttest.Config{
-		Model: agenttest.Replies(), Hooks: []runner.Hook{hook, h.at(messages.HookPostTask, messages.HookAnswer{}, nil)},
-		Begun: func(s *embed.Session) { session = s },
+		Config: embed.Config{Model: agenttest.Replies(), Hooks: []runner.Hook{hook, h.at(messages.HookPostTask, messages.HookAnswer{}, nil)}},
+		Begun:  func(s *embed.Session) { session = s },
 	}, "Hello").Want(t, "cancelled")
 	if got := h.calls[len(h.calls)-1]; got.Result.Status != messages.StatusCancelled {
 		t.Errorf("post_task was told %+v", got.Result)

@@ -100,7 +100,7 @@ func TestPolicyOfAnAgent(t *testing.T) {
 			}
 			agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &p}
 			agent.SetDefaults()
-			got := agenttest.Run(t, agenttest.Config{Model: agenttest.Replies(c.replies...), Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said)}}, c.input)
+			got := agenttest.Run(t, agenttest.Config{Config: embed.Config{Model: agenttest.Replies(c.replies...), Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said)}}}, c.input)
 			if strings.Join(said, "|") != c.said {
 				t.Errorf("the tool was told %q, want %q", said, c.said)
 			}
@@ -166,7 +166,7 @@ func TestPolicyOnTheWay(t *testing.T) {
 	agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &messages.Policy{Hosts: []string{"good.example"}}}
 	agent.SetDefaults()
 	got := agenttest.Run(t, agenttest.Config{
-		Model: agenttest.Replies(agenttest.Call("say", `{"text":"evil.example:443"}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool},
+		Config: embed.Config{Model: agenttest.Replies(agenttest.Call("say", `{"text":"evil.example:443"}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool}},
 	}, "go")
 	if want := "the host evil.example:443 is not allowed (rule hosts of the agent a)"; strings.Join(said, "|") != want {
 		t.Errorf("the tool was told %q, want %q", said, want)
@@ -191,12 +191,14 @@ func TestPolicyAsksForApproval(t *testing.T) {
 	agent.SetDefaults()
 	asked := 0
 	got := agenttest.Run(t, agenttest.Config{
-		Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said), speaking(t, "read", &said)},
-		Model: agenttest.Replies(
-			agenttest.Call("say", `{"text":"first"}`), agenttest.Call("say", `{"text":"second"}`), // the second is free
-			agenttest.Call("read", `{"text":"private"}`), agenttest.Call("say", `{"text":"third"}`), // and then the run is tainted
-			agenttest.Text("done"),
-		),
+		Config: embed.Config{
+			Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said), speaking(t, "read", &said)},
+			Model: agenttest.Replies(
+				agenttest.Call("say", `{"text":"first"}`), agenttest.Call("say", `{"text":"second"}`), // the second is free
+				agenttest.Call("read", `{"text":"private"}`), agenttest.Call("say", `{"text":"third"}`), // and then the run is tainted
+				agenttest.Text("done"),
+			),
+		},
 		Begun: func(s *embed.Session) {
 			s.On(func(e messages.Event) {
 				if e.Name() != messages.EventApprovalRequested {
@@ -248,7 +250,7 @@ func TestPolicyOfALongResult(t *testing.T) {
 	}}
 	agent.SetDefaults()
 	got := agenttest.Run(t, agenttest.Config{
-		Model: agenttest.Replies(agenttest.Call("say", `{"text":""}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool}, Files: dir,
+		Config: embed.Config{Model: agenttest.Replies(agenttest.Call("say", `{"text":""}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool}}, Files: dir,
 	}, "go")
 	files, err := filepath.Glob(filepath.Join(dir, "tool-results", "*"))
 	if err != nil || len(files) != 1 {

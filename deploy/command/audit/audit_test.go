@@ -110,7 +110,7 @@ func get(t *testing.T, url string) string {
 // The whole way: a fleet works a run, the auditor writes and compares it, the commands verify and export it.
 func TestAuditOfAFleet(t *testing.T) {
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Abrupt: true,
+		Dir: t.TempDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true,
 		Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -163,7 +163,7 @@ func startFleet(t *testing.T, change ...func(*fleet.DevConfig)) *fleet.Dev {
 		t.Fatal(err)
 	}
 	cfg := fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: version,
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true, Version: version,
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: scripted.New(play)},
 	}
 	for _, c := range change {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/modeltest"
 )
 
@@ -23,7 +24,7 @@ func (s replay) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func bench(b *testing.B, body string, r model.Request) {
 	b.Helper()
-	p, err := anthropic.New(anthropic.Config{APIKey: key, Model: "m", Transport: replay(body)})
+	p, err := anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: key, Transport: replay(body)}, Model: "m"})
 	if err != nil {
 		b.Fatal(err)
 	}

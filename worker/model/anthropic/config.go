@@ -1,9 +1,6 @@
 package anthropic
 
 import (
-	"net/http"
-	"time"
-
 	api "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
@@ -24,10 +21,10 @@ const minThinking = 1024
 
 // Config is one endpoint.
 type Config struct {
-	BaseURL string // Up to, without, "/v1/messages". Default DefaultBaseURL.
-	APIKey  string // Sent as x-api-key. Required unless NoAuth.
-	NoAuth  bool   // The endpoint takes no key.
-	Model   string // Used by requests that name none; may be empty when all do.
+	// Endpoint: BaseURL is up to, without, "/v1/messages", by default DefaultBaseURL. APIKey is sent as x-api-key.
+	httpstream.Endpoint
+
+	Model string // Used by requests that name none; may be empty when all do.
 
 	// MaxTokens of a reply, for requests that do not say: the API wants a limit. Default 8192, and Thinking more.
 	MaxTokens int
@@ -41,14 +38,6 @@ type Config struct {
 	// Capabilities of the model. Default: all but JSONMode, which the API lacks, a context of 200,000 tokens, and
 	// no known limit of a reply. What it cannot do is not asked of it.
 	Capabilities *model.Capabilities
-
-	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
-	Transport http.RoundTripper
-
-	StartTimeout time.Duration // From the request to the first byte of the answer. Default 2 minutes.
-	IdleTimeout  time.Duration // Between two pieces of the answer, pings included. Default 60 s.
-	MaxLine      int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
-	MaxReply     int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
 }
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
@@ -63,8 +52,7 @@ var _ model.Provider = (*Provider)(nil)
 // New checks the configuration; a mistake is a *messages.FieldError. It does not connect, and reads nothing from the
 // environment.
 func New(c Config) (*Provider, error) {
-	endpoint := c.endpoint()
-	if err := endpoint.Check("/v1/messages", "/v1"); err != nil {
+	if err := c.Check("/v1/messages", "/v1"); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
@@ -78,15 +66,10 @@ func New(c Config) (*Provider, error) {
 	if !c.NoAuth {
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
-	return &Provider{config: c, client: api.NewClient(options...), http: httpstream.New(endpoint)}, nil
-}
-
-func (c *Config) endpoint() httpstream.Config {
-	return httpstream.Config{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, NoAuth: c.NoAuth, Transport: c.Transport,
-		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, MaxLine: c.MaxLine, MaxReply: c.MaxReply,
+	return &Provider{config: c, client: api.NewClient(options...), http: httpstream.New(httpstream.Config{
+		Endpoint:    c.Endpoint,
 		URLVariable: "ANTHROPIC_BASE_URL", RequestIDs: []string{"Request-Id", "X-Request-Id", "Cf-Ray"},
-	}
+	})}, nil
 }
 
 // Close closes the connections that are not in use.

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 func fails(t *testing.T, p model.Provider) *model.Error {
@@ -133,26 +134,26 @@ func TestNewRefuses(t *testing.T) {
 		config anthropic.Config
 	}{
 		"no key":              {"apiKey", anthropic.Config{}},
-		"a space in the key":  {"apiKey", anthropic.Config{APIKey: "a b"}},
-		"a line in the key":   {"apiKey", anthropic.Config{APIKey: "a\nb"}},
-		"a key too many":      {"apiKey", anthropic.Config{APIKey: "a", NoAuth: true}},
-		"no scheme":           {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "localhost:8080"}},
-		"a strange scheme":    {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "ftp://host"}},
-		"no host":             {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://"}},
-		"a password":          {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://user:secret@host"}},
-		"a password, no URL":  {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://user:secret@host/\x7f"}},
-		"a query":             {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://host?key=secret"}},
-		"the whole path":      {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://host/v1/messages/"}},
-		"half the path":       {"baseURL", anthropic.Config{APIKey: "a", BaseURL: "https://host/v1"}},
-		"tokens":              {"maxTokens", anthropic.Config{APIKey: "a", MaxTokens: -1}},
-		"too little thinking": {"thinking", anthropic.Config{APIKey: "a", Thinking: 1000}},
-		"negative thinking":   {"thinking", anthropic.Config{APIKey: "a", Thinking: -1}},
-		"too much thinking":   {"thinking", anthropic.Config{APIKey: "a", Thinking: 4000, MaxTokens: 4000}},
-		"capabilities":        {"capabilities", anthropic.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
-		"idle timeout":        {"idleTimeout", anthropic.Config{APIKey: "a", IdleTimeout: -1}},
-		"header timeout":      {"startTimeout", anthropic.Config{APIKey: "a", StartTimeout: -1}},
-		"line":                {"maxLine", anthropic.Config{APIKey: "a", MaxLine: -1}},
-		"reply":               {"maxReply", anthropic.Config{APIKey: "a", MaxReply: -1}},
+		"a space in the key":  {"apiKey", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a b"}}},
+		"a line in the key":   {"apiKey", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a\nb"}}},
+		"a key too many":      {"apiKey", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", NoAuth: true}}},
+		"no scheme":           {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "localhost:8080"}}},
+		"a strange scheme":    {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "ftp://host"}}},
+		"no host":             {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://"}}},
+		"a password":          {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://user:secret@host"}}},
+		"a password, no URL":  {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://user:secret@host/\x7f"}}},
+		"a query":             {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host?key=secret"}}},
+		"the whole path":      {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host/v1/messages/"}}},
+		"half the path":       {"baseURL", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host/v1"}}},
+		"tokens":              {"maxTokens", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, MaxTokens: -1}},
+		"too little thinking": {"thinking", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Thinking: 1000}},
+		"negative thinking":   {"thinking", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Thinking: -1}},
+		"too much thinking":   {"thinking", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Thinking: 4000, MaxTokens: 4000}},
+		"capabilities":        {"capabilities", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Capabilities: &model.Capabilities{MaxOutput: -1}}},
+		"idle timeout":        {"idleTimeout", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", IdleTimeout: -1}}},
+		"header timeout":      {"startTimeout", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", StartTimeout: -1}}},
+		"line":                {"maxLine", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", MaxLine: -1}}},
+		"reply":               {"maxReply", anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: "a", MaxReply: -1}}},
 	} {
 		p, err := anthropic.New(tt.config)
 		f, ok := errors.AsType[*messages.FieldError](err)

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // FuzzStream checks that whatever a server sends ends in one reply or one typed error, whichever way it is cut into
@@ -61,7 +62,7 @@ func terminated(body []byte) bool {
 func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	t.Helper()
 	p, err := anthropic.New(anthropic.Config{
-		BaseURL: "http://host", NoAuth: true, Model: "m", Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20,
+		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
 	})
 	if err != nil {
 		t.Fatal(err)

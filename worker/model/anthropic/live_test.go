@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // TestLive makes two real calls when a key and a model are in the environment. It costs a few hundred tokens.
@@ -17,7 +18,7 @@ func TestLive(t *testing.T) {
 	if own == "" || name == "" {
 		t.Skip("left out: ANTHROPIC_API_KEY and ANTHROPIC_MODEL are not both set")
 	}
-	p, err := anthropic.New(anthropic.Config{APIKey: own, Model: name, BaseURL: os.Getenv("ANTHROPIC_BASE_URL")})
+	p, err := anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: own, BaseURL: os.Getenv("ANTHROPIC_BASE_URL")}, Model: name})
 	if err != nil {
 		t.Fatal(err)
 	}

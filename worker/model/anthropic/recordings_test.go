@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // TestRecordings replays real exchanges, and compares with what a plain reading of the bodies gives. The recordings
@@ -85,7 +86,7 @@ func BenchmarkRecording(b *testing.B) {
 			}
 		}
 	}
-	p, err := anthropic.New(anthropic.Config{APIKey: key, Model: "m", Transport: replay(longest)})
+	p, err := anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: key, Transport: replay(longest)}, Model: "m"})
 	if err != nil {
 		b.Fatal(err)
 	}

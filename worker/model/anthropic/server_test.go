@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 const key = "sk-ant-api03-0123456789abcdef"
@@ -24,7 +25,7 @@ func serve(t *testing.T, h http.HandlerFunc, edit ...func(*anthropic.Config)) *a
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	c := anthropic.Config{BaseURL: s.URL, APIKey: key, Model: "test-model"}
+	c := anthropic.Config{Endpoint: httpstream.Endpoint{BaseURL: s.URL, APIKey: key}, Model: "test-model"}
 	for _, f := range edit {
 		f(&c)
 	}

@@ -25,17 +25,22 @@ const (
 	idleConnTimeout = 90 * time.Second
 )
 
-// Config is one endpoint.
-type Config struct {
-	BaseURL string
-	APIKey  string // Required unless NoAuth. It is not sent from here, only kept out of errors.
-	NoAuth  bool
+// Endpoint is what a provider's configuration has of every endpoint: where it is, and the bounds of its answers.
+type Endpoint struct {
+	BaseURL string // Up to, without, the path of the API. Default: that of the provider.
+	APIKey  string // Required unless NoAuth. Providers send it; this package only keeps it out of errors.
+	NoAuth  bool   // The endpoint takes no key.
 
-	Transport    http.RoundTripper // Default: one that pools connections to the host.
+	Transport    http.RoundTripper // Makes the requests. Default: one that pools connections to the host. Redirects are never followed.
 	StartTimeout time.Duration     // From the request to the first byte of the answer. Default 2 minutes.
-	IdleTimeout  time.Duration     // Between two pieces of the answer. Default 60 s.
-	MaxLine      int               // Of an event or of an answer that is no stream, in bytes. Default 4 MiB.
-	MaxReply     int64             // Of a whole answer, framing included, in bytes. Default 16 MiB.
+	IdleTimeout  time.Duration     // Between two pieces of the answer, keepalives included. Default 60 s.
+	MaxLine      int               // Of an event or of an answer that is not streamed, in bytes. Default 4 MiB.
+	MaxReply     int64             // Of a whole streamed answer, framing included, in bytes. Default 16 MiB.
+}
+
+// Config is an endpoint and what its provider knows of the protocol.
+type Config struct {
+	Endpoint
 
 	URLVariable string   // The environment variable of BaseURL, which hints name.
 	RequestIDs  []string // Headers that may hold the provider's id of a request, the best first.
@@ -45,7 +50,7 @@ type Config struct {
 }
 
 // Check returns a *messages.FieldError for a mistake. A base URL must end before the path, of which endings are tails.
-func (c *Config) Check(path string, tails ...string) error {
+func (c *Endpoint) Check(path string, tails ...string) error {
 	if err := checkURL(c.BaseURL, path, tails); err != nil {
 		return err
 	}

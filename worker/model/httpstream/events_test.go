@@ -130,7 +130,7 @@ func TestWhatIsNoStream(t *testing.T) {
 		"a stream":               {strings.Repeat(": wait\n\n", 200), model.ReplyTooLarge, "the reply is larger than 1000 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(t, strings.NewReader(tt.in), httpstream.Config{MaxLine: 100, MaxReply: 1000})
+			_, err := read(t, strings.NewReader(tt.in), httpstream.Config{Endpoint: httpstream.Endpoint{MaxLine: 100, MaxReply: 1000}})
 			e, ok := errors.AsType[*model.Error](err)
 			if !ok || e.Class != tt.class || !strings.Contains(e.Detail, tt.detail) || e.Status != http.StatusOK {
 				t.Errorf("got %v, want %s: %s", err, tt.class, tt.detail)
@@ -165,7 +165,7 @@ func BenchmarkEvents(b *testing.B) {
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()
 			for done := 0; done < b.N; done += many {
-				call := httpstream.New(httpstream.Config{Transport: body{strings.NewReader(stream)}}).Call(b.Context(), nil)
+				call := httpstream.New(httpstream.Config{Endpoint: httpstream.Endpoint{Transport: body{strings.NewReader(stream)}}}).Call(b.Context(), nil)
 				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://host/", http.NoBody)
 				if err != nil {
 					b.Fatal(err)

@@ -21,7 +21,7 @@ func Example() {
 	}))
 	defer server.Close()
 	ctx := context.Background()
-	config := httpstream.Config{BaseURL: server.URL, APIKey: "secret", URLVariable: "QUAY_BASE_URL"}
+	config := httpstream.Config{Endpoint: httpstream.Endpoint{BaseURL: server.URL, APIKey: "secret"}, URLVariable: "QUAY_BASE_URL"}
 	if err := config.Check("/talk"); err != nil {
 		fmt.Println(err)
 		return

@@ -19,7 +19,7 @@ import (
 // Dialect is a provider that streams over HTTP, and how servers of its protocol speak.
 type Dialect struct {
 	// Open makes the provider of an endpoint. Name is the model of requests that name none.
-	Open func(t *testing.T, endpoint httpstream.Config, name string) model.Provider
+	Open func(t *testing.T, endpoint httpstream.Endpoint, name string) model.Provider
 
 	Path     string // that a base URL ends in
 	Variable string // what the names of its environment variables begin with
@@ -36,11 +36,11 @@ const key = "sk-test-api03-0123456789abcdef"
 func (d *Dialect) whole() string { return d.Begin + d.Text("a") + d.End }
 
 // serve opens the provider of a server.
-func (d *Dialect) serve(t *testing.T, h http.HandlerFunc, edit ...func(*httpstream.Config)) model.Provider {
+func (d *Dialect) serve(t *testing.T, h http.HandlerFunc, edit ...func(*httpstream.Endpoint)) model.Provider {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	c := httpstream.Config{BaseURL: s.URL + d.Path, APIKey: key}
+	c := httpstream.Endpoint{BaseURL: s.URL + d.Path, APIKey: key}
 	for _, f := range edit {
 		f(&c)
 	}
@@ -147,7 +147,7 @@ func RunHTTP(t *testing.T, d Dialect) {
 	t.Run("redirects are not followed", d.redirect)
 	t.Run("the key never shows", d.secret)
 	t.Run("a dead endpoint", func(t *testing.T) {
-		p := d.serve(t, nil, func(c *httpstream.Config) { c.BaseURL = "http://127.0.0.1:1" + d.Path })
+		p := d.serve(t, nil, func(c *httpstream.Endpoint) { c.BaseURL = "http://127.0.0.1:1" + d.Path })
 		e := end{class: model.Network}.failed(t, p)
 		if !e.Retryable() || !strings.Contains(e.Hint, d.Variable+"_BASE_URL") {
 			t.Errorf("got %v", e)
@@ -156,7 +156,7 @@ func RunHTTP(t *testing.T, d Dialect) {
 	t.Run("no model", func(t *testing.T) {
 		r := Request()
 		r.Model = ""
-		h, _ := listen(t.Context(), d.Open(t, httpstream.Config{APIKey: key}, ""), r)
+		h, _ := listen(t.Context(), d.Open(t, httpstream.Endpoint{APIKey: key}, ""), r)
 		e, ok := errors.AsType[*model.Error](errors.Join(h.errs...))
 		if !ok || e.Class != model.InvalidRequest || !strings.Contains(e.Hint, d.Variable+"_MODEL") {
 			t.Errorf("got %+v", h)
@@ -221,7 +221,7 @@ func (d *Dialect) timeouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan struct{}, 1)
-			p := d.serve(t, hang(tt.status, tt.body, gone), func(c *httpstream.Config) {
+			p := d.serve(t, hang(tt.status, tt.body, gone), func(c *httpstream.Endpoint) {
 				if c.IdleTimeout = 250 * time.Millisecond; tt.status == 0 {
 					c.StartTimeout = 60 * time.Millisecond
 				}
@@ -241,7 +241,7 @@ func (d *Dialect) firstByte(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan struct{}, 1)
 			began := time.Now()
-			p := d.serve(t, hang(200, "", gone), func(c *httpstream.Config) { c.StartTimeout, c.IdleTimeout = tt.start, tt.idle })
+			p := d.serve(t, hang(200, "", gone), func(c *httpstream.Endpoint) { c.StartTimeout, c.IdleTimeout = tt.start, tt.idle })
 			end{class: model.Timeout, detail: "nothing came for"}.check(t, p, deadline)
 			if took := time.Since(began); took < 250*time.Millisecond {
 				t.Errorf("given up after %s", took)
@@ -278,7 +278,7 @@ func (p *paced) Read(b []byte) (int, error) {
 
 func (d *Dialect) over(t *testing.T, wait time.Duration, pieces ...string) model.Provider {
 	t.Helper()
-	return d.Open(t, httpstream.Config{APIKey: key, Transport: &paced{pieces, wait}}, Model)
+	return d.Open(t, httpstream.Endpoint{APIKey: key, Transport: &paced{pieces, wait}}, Model)
 }
 
 func (d *Dialect) pings(t *testing.T) {
@@ -366,7 +366,7 @@ func (d *Dialect) endless(t *testing.T) {
 				for write(w, d.Begin); r.Context().Err() == nil; {
 					write(w, tt.part)
 				}
-			}, func(c *httpstream.Config) { c.MaxReply, c.MaxLine = 1<<20, 1<<19 })
+			}, func(c *httpstream.Endpoint) { c.MaxReply, c.MaxLine = 1<<20, 1<<19 })
 			h, broken := listen(t.Context(), p, Request())
 			e, ok := errors.AsType[*model.Error](errors.Join(h.errs...))
 			if broken != "" || !ok || e.Class != model.ReplyTooLarge || !strings.Contains(e.Detail, tt.detail) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -29,7 +30,7 @@ func BenchmarkChunk(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			const chunks = 1000
 			body := strings.Repeat("data: "+chunk+"\n\n", chunks) + data(finish("stop"), usage)
-			p, err := openai.New(openai.Config{NoAuth: true, BaseURL: "http://host", Model: "m", Transport: fresh(body)})
+			p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(body)}, Model: "m"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -47,7 +48,7 @@ func BenchmarkChunk(b *testing.B) {
 // BenchmarkCall is what a call costs beside its chunks: a long conversation with tools, and a reply of one word.
 func BenchmarkCall(b *testing.B) {
 	p, err := openai.New(openai.Config{
-		NoAuth: true, BaseURL: "http://host", Model: "m", Transport: fresh(data(text("a"), finish("stop"), usage)),
+		Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(data(text("a"), finish("stop"), usage))}, Model: "m",
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
@@ -18,23 +16,16 @@ const defaultAzureVersion = "2024-10-21"
 
 // Config is one endpoint.
 type Config struct {
-	BaseURL      string // Up to, without, "/chat/completions"; of Azure up to, without, "/openai". Default DefaultBaseURL.
-	APIKey       string // Sent as a bearer token. Required unless NoAuth.
-	NoAuth       bool   // The endpoint takes no key.
+	// Endpoint: BaseURL is up to, without, "/chat/completions", of Azure up to, without, "/openai", by default DefaultBaseURL.
+	// APIKey is sent as a bearer token.
+	httpstream.Endpoint
+
 	Organization string // Sent as OpenAI-Organization; may be empty.
 	Model        string // Used by requests that name none; may be empty when all do. Of Azure it is the deployment.
 
 	Flavour      Flavour             // Default by the host of BaseURL, Compatible for unknown ones.
 	APIVersion   string              // Of Azure. Default 2024-10-21.
 	Capabilities *model.Capabilities // Of the model. Default by Flavour.
-
-	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
-	Transport http.RoundTripper
-
-	StartTimeout time.Duration // From the request to the first byte of the answer. Default 2 minutes.
-	IdleTimeout  time.Duration // Between two pieces of the answer, keepalives included. Default 60 s.
-	MaxLine      int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
-	MaxReply     int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
 }
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
@@ -47,24 +38,18 @@ var _ model.Provider = (*Provider)(nil)
 
 // New checks the configuration; a mistake is a *messages.FieldError. It does not connect.
 func New(c Config) (*Provider, error) {
-	endpoint := c.endpoint()
-	if err := endpoint.Check("/chat/completions"); err != nil {
+	if err := c.Check("/chat/completions"); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	c.setDefaults()
-	return &Provider{config: c, http: httpstream.New(endpoint)}, nil
-}
-
-func (c *Config) endpoint() httpstream.Config {
-	return httpstream.Config{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, NoAuth: c.NoAuth, Transport: c.Transport,
-		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, MaxLine: c.MaxLine, MaxReply: c.MaxReply,
+	return &Provider{config: c, http: httpstream.New(httpstream.Config{
+		Endpoint:    c.Endpoint,
 		URLVariable: "OPENAI_BASE_URL", RequestIDs: []string{"X-Request-Id", "Request-Id", "X-Generation-Id", "Cf-Ray"},
 		Lenient: true,
-	}
+	})}, nil
 }
 
 // Capabilities are those of the configuration, or the flavour's.

@@ -51,12 +51,9 @@ func TestConformance(t *testing.T) {
 
 func TestHTTP(t *testing.T) {
 	modeltest.RunHTTP(t, modeltest.Dialect{
-		Open: func(t *testing.T, e httpstream.Config, name string) model.Provider {
+		Open: func(t *testing.T, e httpstream.Endpoint, name string) model.Provider {
 			t.Helper()
-			p, err := openai.New(openai.Config{
-				BaseURL: e.BaseURL, APIKey: e.APIKey, Model: name, Transport: e.Transport,
-				StartTimeout: e.StartTimeout, IdleTimeout: e.IdleTimeout, MaxLine: e.MaxLine, MaxReply: e.MaxReply,
-			})
+			p, err := openai.New(openai.Config{Endpoint: e, Model: name})
 			if err != nil {
 				t.Fatal(err)
 			}

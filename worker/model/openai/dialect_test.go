@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -474,7 +475,7 @@ func TestFlavourByHost(t *testing.T) {
 		"https://api.openai.com.evil.example/v1":  {false, true},
 		"https://res.openai.azure.com/openai/v1/": {false, true},
 	} {
-		p, err := openai.New(openai.Config{BaseURL: base, APIKey: key})
+		p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{BaseURL: base, APIKey: key}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -184,26 +185,26 @@ func TestNewRefuses(t *testing.T) {
 		config openai.Config
 	}{
 		{"apiKey", openai.Config{}},
-		{"apiKey", openai.Config{APIKey: "a b"}},
-		{"apiKey", openai.Config{APIKey: "a\nb"}},
-		{"apiKey", openai.Config{APIKey: "a", NoAuth: true}},
-		{"organization", openai.Config{APIKey: "a", Organization: "o\r\n"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "localhost:8080"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "ftp://host"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://user:secret@host/v1"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://user:secret@host/\x7f"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://host/v1?key=secret"}},
-		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://host/v1/chat/completions/"}},
-		{"idleTimeout", openai.Config{APIKey: "a", IdleTimeout: -1}},
-		{"startTimeout", openai.Config{APIKey: "a", StartTimeout: -1}},
-		{"maxLine", openai.Config{APIKey: "a", MaxLine: -1}},
-		{"maxReply", openai.Config{APIKey: "a", MaxReply: -1}},
-		{"flavour", openai.Config{APIKey: "a", Flavour: "vanilla"}},
-		{"apiVersion", openai.Config{APIKey: "a", APIVersion: "2024-10-21"}},
-		{"apiVersion", openai.Config{APIKey: "a", Flavour: openai.Azure, BaseURL: "https://host", APIVersion: "1&x=y"}},
-		{"baseURL", openai.Config{APIKey: "a", Flavour: openai.Azure}},
-		{"capabilities", openai.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
+		{"apiKey", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a b"}}},
+		{"apiKey", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a\nb"}}},
+		{"apiKey", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", NoAuth: true}}},
+		{"organization", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Organization: "o\r\n"}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "localhost:8080"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "ftp://host"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://user:secret@host/v1"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://user:secret@host/\x7f"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host/v1?key=secret"}}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host/v1/chat/completions/"}}},
+		{"idleTimeout", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", IdleTimeout: -1}}},
+		{"startTimeout", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", StartTimeout: -1}}},
+		{"maxLine", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", MaxLine: -1}}},
+		{"maxReply", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", MaxReply: -1}}},
+		{"flavour", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Flavour: "vanilla"}},
+		{"apiVersion", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, APIVersion: "2024-10-21"}},
+		{"apiVersion", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a", BaseURL: "https://host"}, Flavour: openai.Azure, APIVersion: "1&x=y"}},
+		{"baseURL", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Flavour: openai.Azure}},
+		{"capabilities", openai.Config{Endpoint: httpstream.Endpoint{APIKey: "a"}, Capabilities: &model.Capabilities{MaxOutput: -1}}},
 	} {
 		p, err := openai.New(tt.config)
 		f, ok := errors.AsType[*messages.FieldError](err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -79,7 +80,7 @@ func terminated(body []byte) bool {
 func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	t.Helper()
 	p, err := openai.New(openai.Config{
-		BaseURL: "http://host", NoAuth: true, Model: "m", Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20,
+		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
 	})
 	if err != nil {
 		t.Fatal(err)

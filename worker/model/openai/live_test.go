@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -17,7 +18,7 @@ func TestLive(t *testing.T) {
 	if own == "" || name == "" {
 		t.Skip("left out: OPENAI_API_KEY and OPENAI_MODEL name no endpoint to ask (OPENAI_BASE_URL is optional)")
 	}
-	p, err := openai.New(openai.Config{BaseURL: os.Getenv("OPENAI_BASE_URL"), APIKey: own, Model: name})
+	p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{BaseURL: os.Getenv("OPENAI_BASE_URL"), APIKey: own}, Model: name})
 	if err != nil {
 		t.Fatal(err)
 	}

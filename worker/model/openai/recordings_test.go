@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -80,7 +81,7 @@ func BenchmarkRecording(b *testing.B) {
 			}
 		}
 	}
-	p, err := openai.New(openai.Config{NoAuth: true, BaseURL: "http://host", Model: "m", Transport: fresh(longest)})
+	p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(longest)}, Model: "m"})
 	if err != nil {
 		b.Fatal(err)
 	}

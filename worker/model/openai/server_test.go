@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -19,7 +20,7 @@ func serve(t *testing.T, h http.HandlerFunc, edit ...func(*openai.Config)) *open
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	c := openai.Config{BaseURL: s.URL + "/v1", APIKey: key, Model: "test-model"}
+	c := openai.Config{Endpoint: httpstream.Endpoint{BaseURL: s.URL + "/v1", APIKey: key}, Model: "test-model"}
 	for _, f := range edit {
 		f(&c)
 	}
