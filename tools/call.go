@@ -44,7 +44,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	defer stop()
 	began := time.Now()
 	r, err := s.retried(limited, m, c)
-	if err == nil && r.Park == nil {
+	if err == nil && r.Park == nil && r.Delegation == nil { // else the answer is still to come
 		m.nanos.Add(int64(time.Since(began)))
 		m.calls.Add(1)
 	}
@@ -58,7 +58,11 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
 	}
-	return r.normal(c.Redact), nil
+	r = r.normal(c.Redact)
+	for _, b := range r.Content {
+		m.bytes.Add(uint64(len(b.Text)))
+	}
+	return r, nil
 }
 
 // guarded is the one place where a panic of a tool ends.

@@ -25,6 +25,9 @@ func (s *Set) retried(ctx context.Context, m *member, c Call) (Result, error) {
 	}
 	wait, most := cmp.Or(policy.First, firstWait), cmp.Or(policy.Most, mostWait)
 	for n := 1; ; n++ {
+		if n > 1 {
+			m.retries.Add(1)
+		}
 		r, err := s.guarded(ctx, m, c)
 		if n > 1 && err == nil && r.Park == nil {
 			if r.Meta == nil {

@@ -92,3 +92,27 @@ func TestRetries(t *testing.T) {
 		})
 	}
 }
+
+// A call whose answer comes from elsewhere says nothing about how long calls take or how much they return.
+func TestUsage(t *testing.T) {
+	busy := tools.Failure("busy")
+	busy.Transient = true
+	answers := []tools.Result{busy, tools.Text("four"), tools.Text("caf\xe9"), {Delegation: &tools.Delegation{}}, {Delegation: &tools.Delegation{}}}
+	tool := withEffect(messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
+		r := answers[0]
+		answers = answers[1:]
+		return r, nil
+	})
+	s := newSet(t, retrying{tool, tools.Retry{Retries: 1, First: time.Millisecond}})
+	for range 4 {
+		if _, err := s.Call(t.Context(), "t", tools.Call{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := s.Usage()["t"], (tools.Usage{Bytes: 4 + 3 + 3, Retries: 1}); got != want {
+		t.Errorf("usage %+v, want %+v", got, want)
+	}
+	if mean, ok := s.Mean("t"); ok {
+		t.Errorf("two calls took %v on average, want nothing of so few", mean)
+	}
+}

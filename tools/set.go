@@ -33,7 +33,8 @@ type member struct {
 	timeout time.Duration // its own; 0: that of the set
 	retry   Retry         // its own; zero: none
 
-	calls, nanos atomic.Int64 // that were answered, and how long they took together
+	calls, nanos   atomic.Int64 // that were answered, and how long they took together
+	bytes, retries atomic.Uint64
 }
 
 // NewSet refuses a tool whose name is malformed or taken, and one whose spec no call could be checked by: the schema
@@ -138,4 +139,19 @@ func (s *Set) Mean(name string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(m.nanos.Load() / n), true
+}
+
+// Usage is what calls of a tool have amounted to.
+type Usage struct {
+	Bytes   uint64 // of the text that models were told, before secrets are taken out of it
+	Retries uint64 // attempts after the first
+}
+
+// Usage is that of the calls that this Set has made, for every tool by name.
+func (s *Set) Usage() map[string]Usage {
+	all := make(map[string]Usage, len(s.members))
+	for name, m := range s.members {
+		all[name] = Usage{m.bytes.Load(), m.retries.Load()}
+	}
+	return all
 }

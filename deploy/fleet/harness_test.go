@@ -380,8 +380,14 @@ func (p *process) address() string {
 // metrics reads a worker's metrics: values by name with labels.
 func metrics(t *testing.T, p *process) map[string]string {
 	t.Helper()
+	return metricsAt(t, "http://"+p.address())
+}
+
+// metricsAt reads those of the process at an address.
+func metricsAt(t *testing.T, url string) map[string]string {
+	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get("http://" + p.address() + "/metrics")
+	resp, err := client.Get(url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), toolMetrics(metrics, set), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -304,6 +304,23 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	stat("memory_dropped_total", "States not written.", func(s memory.Stats) uint64 { return s.Dropped })
 	stat("memory_errors_total", "Failures of short-term memory.", func(s memory.Stats) uint64 { return s.Errors })
 	return errors.Join(errs...)
+}
+
+// toolMetrics are what no event shows of tool calls: an event holds the beginning of a result, or none of it.
+func toolMetrics(m *observability.Metrics, set *tools.Set) error {
+	by := func(name, help string, of func(tools.Usage) uint64) error {
+		return m.CountersBy(name, help, "tool", func() map[string]uint64 {
+			all := map[string]uint64{}
+			for tool, u := range set.Usage() {
+				all[tool] = of(u)
+			}
+			return all
+		})
+	}
+	return errors.Join(
+		by("worker_tool_result_bytes_total", "Bytes of text that tool calls returned to models.", func(u tools.Usage) uint64 { return u.Bytes }),
+		by("worker_tool_retries_total", "Attempts of tool calls after the first.", func(u tools.Usage) uint64 { return u.Retries }),
+	)
 }
 
 func liveMetrics(m *observability.Metrics, p *live.Publisher) error {
