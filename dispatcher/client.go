@@ -194,6 +194,25 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 	return c.events.Watch(ctx, run)
 }
 
+// WatchTree yields the events of a run and of all runs below it: those of each run as Watch does, and after the event with which its
+// parent delegated. There is no other order among the events of different runs. It ends when all of these runs have ended, or with an
+// error when ctx ends. A run below of which no event is kept is an event of type longshore.events_expired.v1.
+func (c *Client) WatchTree(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	if c.remote != nil {
+		return c.remote.watchTree(ctx, run)
+	}
+	return events.Tree{Watch: c.Watch, Over: c.Over}.Events(ctx, run)
+}
+
+// Over reports whether a run has ended, or is gone.
+func (c *Client) Over(ctx context.Context, run messages.Ref) (bool, error) {
+	s, err := c.Status(ctx, run)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	return err == nil && s.Status.Ended(), err
+}
+
 // Live yields the replies of a run while they are written, from now on, until ctx ends; then its error comes. It is
 // for people's eyes: messages may be lost, as their numbers show, and a slow consumer loses them. A
 // messages.LiveReply puts them together; message_end of the same step, in Watch, brings the reply whole.

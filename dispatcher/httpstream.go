@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -169,6 +170,43 @@ func (r *remote) watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 				return true, errStop
 			}
 			return e.Name() == messages.EventRunFinished, nil
+		}
+		if err := r.follow(ctx, at, each); err != nil && !errors.Is(err, errStop) {
+			yield(messages.Event{}, err)
+		}
+	}
+}
+
+// eventTreeFinished is the last event of a stream of a run and those below it.
+const eventTreeFinished = "tree_finished"
+
+// watchTree yields the events of a run and of all below it. A stream that was cut begins again: what was read before is passed over.
+func (r *remote) watchTree(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		last := map[string]uint64{} // of each run
+		at := func() call {
+			return call{
+				path: "/v1/tasks/" + url.PathEscape(run.Run) + "/events", tenant: run.Tenant, query: url.Values{"children": {"true"}},
+			}
+		}
+		each := func(s serverEvent) (bool, error) {
+			if s.name == eventTreeFinished {
+				return true, nil
+			}
+			var e messages.Event
+			if err := strict.DecodePeer(s.data, &e); err != nil {
+				return true, fmt.Errorf("read event: %w", err)
+			}
+			_, known := last[e.Subject]
+			if n := e.Number(); known && n <= last[e.Subject] {
+				return false, nil // it came before the cut
+			} else if known || len(last) <= events.MaxTreeRuns {
+				last[e.Subject] = n
+			}
+			if !yield(e, nil) {
+				return true, errStop
+			}
+			return false, nil
 		}
 		if err := r.follow(ctx, at, each); err != nil && !errors.Is(err, errStop) {
 			yield(messages.Event{}, err)

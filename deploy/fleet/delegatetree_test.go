@@ -4,6 +4,9 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// openTree is a fleet in which "root" delegates to "mid" and to a leaf, "mid" to a leaf; a leaf is held until the test
+// openTree is a fleet in which "twins" delegates to two leaves, and "root" delegates to "mid" and to a leaf, "mid" to a leaf; a leaf is held until the test
 // answers it. Its second result is how commands reach the fleet: over NATS, and over HTTP.
 func openTree(t *testing.T) (w *town, over [][]string) {
 	t.Helper()
@@ -28,6 +32,8 @@ func openTree(t *testing.T) (w *town, over [][]string) {
 			return reply{Hold: true}
 		case c.Turn > 0:
 			return reply{Text: kind + " is done"}
+		case kind == "twins":
+			return reply{Tool: "delegate", Args: map[string]any{"tasks": []map[string]string{task("leaf", "leaf 0"), task("leaf", "leaf 1")}}}
 		case kind == "mid":
 			return reply{Tool: "delegate", Args: map[string]any{"tasks": []map[string]string{task("leaf", "leaf of mid")}}}
 		default:
@@ -37,25 +43,13 @@ func openTree(t *testing.T) (w *town, over [][]string) {
 	return w, [][]string{{"NATS_URL=" + w.nats}, {"LONGSHORE_URL=" + w.api}}
 }
 
-// leaf is the next call of a leaf's model.
-func (w *town) leaf() *modelCall {
-	w.t.Helper()
-	select {
-	case c := <-w.model.held:
-		return c
-	case <-time.After(patience):
-		w.t.Fatal("no leaf works")
-		return nil
-	}
-}
-
 // The children of a run are listed, those that work and those that are queued, over NATS and over HTTP.
 func TestListChildren(t *testing.T) {
 	t.Parallel()
 	w, over := openTree(t)
 	w.worker("w", "LONGSHORE_SLOTS=1")
-	root := w.submit("root", func(task *messages.Task) { task.Agent = "delegates" })
-	first := w.leaf() // and the other child is queued
+	root := w.submit("twins", func(task *messages.Task) { task.Agent = "delegates" })
+	first := w.model.next(t) // and the other child is queued
 	other := w.submit("leaf alone", func(task *messages.Task) { task.Agent = "leaf" })
 	children := []string{record.ChildRun(root, 1, 0), record.ChildRun(root, 1, 1)}
 	check := func(when string, want map[string]messages.Status) {
@@ -74,22 +68,11 @@ func TestListChildren(t *testing.T) {
 			}
 		}
 	}
-	status := map[string]messages.Status{children[0]: messages.StatusQueued, children[1]: messages.StatusQueued}
-	st, err := w.client.Status(t.Context(), messages.Ref{Tenant: root.Tenant, Run: children[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	busy := children[0]
-	if st.Status == messages.StatusQueued { // the worker has the other one, whose child waits in the queue
-		busy = children[1]
-	}
-	if status[busy] = messages.StatusRunning; busy == children[1] {
-		status[busy] = messages.StatusWaiting
-	}
-	check("while they work", status)
+	busy := slices.Index([]string{"leaf 0", "leaf 1"}, first.Task)
+	check("while they work", map[string]messages.Status{children[busy]: messages.StatusRunning, children[1-busy]: messages.StatusQueued})
 	first.answer <- reply{Text: "done"}
-	for range 2 {
-		w.leaf().answer <- reply{Text: "done"}
+	for range 2 { // the other one, and the run that is no child
+		w.model.next(t).answer <- reply{Text: "done"}
 	}
 	w.watch(root).end()
 	w.watch(other).end()
@@ -104,4 +87,119 @@ func TestListChildren(t *testing.T) {
 			t.Errorf("a hostile parent: %+v", got)
 		}
 	}
+}
+
+// A run is watched with all below it, as they come and afterwards, over NATS and over HTTP. What is not kept ends no watch late.
+func TestWatchChildren(t *testing.T) {
+	t.Parallel()
+	w, over := openTree(t)
+	w.worker("w")
+	root := w.submit("root", func(task *messages.Task) { task.Agent = "delegates" })
+	leaf, mid := record.ChildRun(root, 1, 0), record.ChildRun(root, 1, 1)
+	deep := record.ChildRun(ref(mid), 1, 0)
+	var texts, lines []*process
+	for i, env := range over {
+		texts = append(texts, spawn(t, fmt.Sprint("text ", i), env, binary, "watch", root.Run, "--children"))
+		lines = append(lines, spawn(t, fmt.Sprint("json ", i), env, binary, "watch", root.Run, "--children", "-o", "json"))
+		texts[i].line("›› …"+deep[len(deep)-6:], "for agent leaf") // while it works
+	}
+	for range 2 {
+		w.model.next(t).answer <- reply{Text: "done"}
+	}
+	var want map[string][]string
+	for i := range over {
+		if code := texts[i].wait(); code != 0 || texts[i].out.String() != "root is done\n" {
+			t.Errorf("%s: %d, %q\n%s", texts[i].name, code, texts[i].out.String(), strings.Join(texts[i].log(), "\n"))
+		}
+		if code := lines[i].wait(); code != 0 {
+			t.Errorf("%s: %d\n%s", lines[i].name, code, strings.Join(lines[i].log(), "\n"))
+		}
+		got := treeOf(t, lines[i].out.String())
+		if want == nil {
+			want = got
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", lines[i].name, diff)
+		}
+	}
+	if len(want) != 4 || want[root.Run] == nil || want[leaf] == nil || want[mid] == nil || want[deep] == nil {
+		t.Errorf("the runs are %v", want)
+	}
+	url := w.api + "/v1/tasks/" + root.Run + "/events?children=true"
+	if body := w.get(url, http.StatusOK); !strings.HasSuffix(body, "id: end\nevent: tree_finished\ndata: {\"run\":\""+root.Run+"\"}\n\n") || strings.Count(body, "\nid: ") != 1 {
+		t.Errorf("the stream ends with %q", body[max(0, len(body)-200):])
+	}
+	w.get(url+"&after=end", http.StatusNoContent)
+	for query, field := range map[string]string{"after=3": "after", "deltas=true": "children", "format=ag-ui": "children"} {
+		if body := w.get(url+"&"+query, http.StatusBadRequest); !containsAll(body, []string{"cannot be combined with", `"field":"` + field + `"`}) {
+			t.Errorf("%s: %s", query, body)
+		}
+	}
+
+	// Retention and the age limit take all of a child.
+	for stream, subject := range map[string]string{bus.StreamEvents: ref(mid).EventFilter(), bus.StreamRuns: ref(mid).LogSubject()} {
+		if err := w.bus.Stream(stream).Clear(t.Context(), subject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, env := range over {
+		texts[i] = spawn(t, fmt.Sprint("text after the end ", i), env, binary, "watch", root.Run, "--children")
+	}
+	for _, p := range texts {
+		if code, log := p.wait(), strings.Join(p.log(), "\n"); code != 0 || !strings.Contains(log, "events 1 to 1 are no longer kept") {
+			t.Errorf("%s: %d\n%s", p.name, code, log)
+		}
+	}
+}
+
+func ref(run string) messages.Ref { return messages.Ref{Tenant: messages.DefaultTenant, Run: run} }
+
+// treeOf are the names of the events of each run, of a watch with -o json. The events of a run are in order, and those of a run below
+// come after the event that names it.
+func treeOf(t *testing.T, out string) map[string][]string {
+	t.Helper()
+	tree, named := map[string][]string{}, map[string]bool{}
+	for line := range strings.Lines(out) {
+		var e messages.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if len(tree) > 0 && tree[e.Subject] == nil && !named[e.Subject] {
+			t.Errorf("%s begins before it is named", e.Subject)
+		}
+		if tree[e.Subject] = append(tree[e.Subject], e.Name()); e.Number() != uint64(len(tree[e.Subject])) {
+			t.Errorf("event %d of %s is %s", len(tree[e.Subject]), e.Subject, line)
+		}
+		var d messages.DelegatedData
+		if e.Name() == messages.EventDelegated && json.Unmarshal(e.Data, &d) == nil {
+			for _, c := range d.Children {
+				named[c.Run] = true
+			}
+		}
+	}
+	for run, names := range tree {
+		if names[len(names)-1] != messages.EventRunFinished {
+			t.Errorf("%s: %v", run, names)
+		}
+	}
+	return tree
+}
+
+// get reads all of an answer.
+func (w *town) get(url string, status int) string {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		w.t.Errorf("%s: %d %v, want %d\n%s", url, resp.StatusCode, err, status, body)
+	}
+	return string(body)
 }

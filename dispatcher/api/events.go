@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // writeTimeout is how long a client may take to receive one event.
@@ -25,6 +27,10 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	v, err := q.view(run)
 	if err != nil {
 		return err
+	}
+	if v.over {
+		newStream(w, q.api.cfg.KeepAlive).finish()
+		return nil
 	}
 	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
 	status, err := q.api.cfg.Client.Status(lookup, run) // the stream of an unknown run would be silent for ever
@@ -44,22 +50,33 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	if !status.Status.Ended() {
 		s.start()
 	}
-	events, ended := make(chan messages.Event), make(chan error, 1)
+	watched := q.api.cfg.Hub.Watch(ctx, run)
+	if v.tree {
+		watched = events.Tree{Watch: q.api.cfg.Hub.Watch, Over: q.api.cfg.Client.Over}.Events(ctx, run)
+	}
+	heard, ended := make(chan messages.Event), make(chan error, 1)
 	var forwarding sync.WaitGroup
-	forwarding.Go(func() { ended <- q.api.forward(ctx, run, v.after, v.types, events) })
+	forwarding.Go(func() { ended <- forward(ctx, watched, v.after, v.types, heard) })
 	defer forwarding.Wait()
 	defer stop()
-	if carry(ctx, s, events, pieces, ended,
+	if carry(ctx, s, heard, pieces, ended,
 		func(e messages.Event) error { return s.frames(v.event(&e)) },
 		func(l messages.Live) error { return s.frames(v.delta(&l)) }) {
+		if v.tree {
+			return s.frames([]frame{{treeFinished, eventTreeFinished, struct {
+				Run string `json:"run"`
+			}{run.Run}}})
+		}
 		s.finish()
 	}
 	return nil
 }
 
-// forward hands on the events of a run that were asked for.
-func (a *API) forward(ctx context.Context, run messages.Ref, after uint64, types map[string]bool, to chan<- messages.Event) error {
-	for e, err := range a.cfg.Hub.Watch(ctx, run) {
+// forward hands on the events that were asked for.
+func forward(
+	ctx context.Context, watched iter.Seq2[messages.Event, error], after uint64, types map[string]bool, to chan<- messages.Event,
+) error {
+	for e, err := range watched {
 		if err != nil {
 			return err
 		}

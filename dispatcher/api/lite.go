@@ -84,7 +84,7 @@ func streamLite(w http.ResponseWriter, q *query) error {
 			s.start()
 			events, ended := make(chan messages.Event), make(chan error, 1)
 			var forwarding sync.WaitGroup
-			forwarding.Go(func() { ended <- q.api.forward(ctx, run, 0, nil, events) })
+			forwarding.Go(func() { ended <- forward(ctx, q.api.cfg.Hub.Watch(ctx, run), 0, nil, events) })
 			defer forwarding.Wait()
 			var failed error
 			if !carry(ctx, s, events, nil, ended, func(e messages.Event) error {

@@ -62,6 +62,11 @@ func operations(ops control.Table) []operation {
 				{Name: "after", Text: "As Last-Event-ID, for clients that cannot set headers."},
 				{Name: "types", Text: "Only events of these names. With error instead of run_error that event keeps its old name, for one more release.", Many: true, Example: "message_end,run_finished"},
 				{Name: "format", Text: "ag-ui: events of the AG-UI protocol instead. karl: those of Karl's agent loop, in ten kinds.", Example: "ag-ui"},
+				{
+					Name: "children", Kind: "boolean",
+					Text: "The events of all runs below it too, without ids: those of each run in order, each once, after the event delegated that names " +
+						"it. The last event, tree_finished, comes when all of them have ended. A stream that was cut begins again.",
+				},
 				{Name: "deltas", Text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", Kind: "boolean"},
 			},
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",

@@ -18,11 +18,20 @@ const formatAGUI = "ag-ui"
 // eventRunError is the name of the event error in a stream. The browser's EventSource calls its own failures error.
 const eventRunError = "run_error"
 
+// A stream of a run and those below it has no place at which it could go on. Its last event alone has an id, so that a client that
+// comes back with it is told that there is no more.
+const (
+	eventTreeFinished = "tree_finished"
+	treeFinished      = "end"
+)
+
 // view is how the events of a run become frames.
 type view struct {
 	after uint64          // events up to this number are not wanted
 	types map[string]bool // that are wanted; empty: all
 	live  bool            // live text is wanted
+	tree  bool            // the events of the runs below it too
+	over  bool            // the client has had all of them
 	event func(e *messages.Event) []frame
 	delta func(l *messages.Live) []frame
 }
@@ -32,8 +41,15 @@ func (q *query) view(run messages.Ref) (v view, err error) {
 	if v.live, err = q.flag("deltas"); err != nil {
 		return v, err
 	}
+	if v.tree, err = q.flag("children"); err != nil {
+		return v, err
+	}
 	format := q.text("format")
 	switch {
+	case v.tree && (format != "" || v.live):
+		return v, &messages.FieldError{Field: "children", Reason: "cannot be combined with format or deltas"}
+	case v.tree:
+		return v, q.family(&v)
 	case format == "":
 		return v, q.plain(&v)
 	case format != formatAGUI && format != formatKarl:
@@ -56,6 +72,29 @@ func (q *query) view(run messages.Ref) (v view, err error) {
 	mapped := newAGUI(run.Run, at) // it reads all events, for it must know what was before
 	v.event, v.delta = mapped.event, mapped.delta
 	return v, nil
+}
+
+// family is our own format of the events of a run and of those below it. Its frames have no ids.
+func (q *query) family(v *view) error {
+	field, id := q.lastEventID()
+	if v.over = id == treeFinished; v.over {
+		return nil
+	}
+	if id != "" {
+		return &messages.FieldError{Field: field, Reason: "cannot be combined with children: events have no ids there"}
+	}
+	if err := q.plain(v); err != nil {
+		return err
+	}
+	event := v.event
+	v.event = func(e *messages.Event) []frame {
+		frames := event(e)
+		for i := range frames {
+			frames[i].id = ""
+		}
+		return frames
+	}
+	return nil
 }
 
 // plain is our own format: each event as it is, live text between them without an id, so that Last-Event-ID stays that of

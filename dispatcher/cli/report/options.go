@@ -15,6 +15,7 @@ type Options struct {
 	Width    func() int        // columns of the terminal now, asked for each line. Default: 80
 	Out      io.Writer         // where results go. Default: the Reporter's writer
 	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is made visible
+	Tree     bool              // show the runs below a run that is watched too; lines begin with whose they are
 	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
 	User     string            // who decides and changes things, when nothing else is said
 	Tenant   string            // whose runs, when nothing else is said. Default: messages.DefaultTenant

@@ -107,6 +107,9 @@ func (r *Reporter) Event(e messages.Event) {
 		run.seen = n
 	}
 	r.show(run, run.tell(&e), e.Time)
+	if r.options.Tree && e.Name() == messages.EventDelegated {
+		r.below(run, &e)
+	}
 }
 
 // Note shows a remark about a run.
@@ -128,7 +131,7 @@ func (r *Reporter) Done(result *messages.AgentResult) error {
 	if text == "" {
 		return nil
 	}
-	if r.several() {
+	if r.several() && !r.options.Tree {
 		text = render.Visible(run.name) + ":\n" + text
 	}
 	r.print(r.erase())
@@ -153,8 +156,25 @@ func (r *Reporter) run(id string) *run {
 	return added
 }
 
+// below makes the children of a run known. Their names begin with a mark for each level that they are below.
+func (r *Reporter) below(parent *run, e *messages.Event) {
+	var d messages.DelegatedData
+	if json.Unmarshal(e.Data, &d) != nil {
+		return // of another version
+	}
+	for _, c := range d.Children {
+		child := r.run(c.Run)
+		if child != parent && child.depth == 0 {
+			child.depth = parent.depth + 1
+			child.name = strings.Repeat("›", child.depth) + " " + shortID(c.Run)
+		}
+	}
+}
+
 // several reports whether a line must say whose it is.
-func (r *Reporter) several() bool { return max(len(r.runs), len(r.options.Names)) > 1 }
+func (r *Reporter) several() bool {
+	return r.options.Tree || max(len(r.runs), len(r.options.Names)) > 1
+}
 
 // show writes a line above the progress line, in one write so that nothing flickers.
 func (r *Reporter) show(run *run, l render.Line, at time.Time) {

@@ -15,6 +15,7 @@ import (
 // run is what is known of a run that is shown.
 type run struct {
 	id, name string
+	depth    int // how far below the run that is watched
 	began    time.Time
 	seen     uint64 // number of the newest event
 	step     int

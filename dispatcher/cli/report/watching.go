@@ -30,7 +30,11 @@ func watchAndReport(
 		defer ShowDeltas(ctx, client, run, reporter.Live)()
 	}
 	var shortened *messages.AgentResult
-	for e, err := range client.Watch(ctx, run) {
+	watched := client.Watch(ctx, run)
+	if reporter.options.Tree {
+		watched = client.WatchTree(ctx, run)
+	}
+	for e, err := range watched {
 		if err != nil {
 			return nil, StoppedWatching(ctx, err, run)
 		}
@@ -38,7 +42,7 @@ func watchAndReport(
 		if err := after(&e); err != nil {
 			return nil, StoppedWatching(ctx, err, run)
 		}
-		if e.Name() == messages.EventRunFinished {
+		if e.Name() == messages.EventRunFinished && e.Subject == run.Run {
 			shortened = ResultOf(&e)
 		}
 	}

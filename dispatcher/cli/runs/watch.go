@@ -18,37 +18,46 @@ import (
 
 func (c runs) watch() *cobra.Command {
 	var s conn.OfRun
-	deltas, timeout := false, time.Duration(0)
+	var how watched
+	timeout := time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run to its end",
 		Long: "Watch a run from its first event to its end, and print its result. The command fails if the run failed.\n" +
 			"With -o json each event is one line, as it is stored.\n" +
-			"With --deltas it shows replies while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".",
+			"With --deltas it shows replies while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".\n" +
+			"With --children it shows the runs below it too, each line with its run, and a › for each level that it is below.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("timeout") && timeout <= 0 {
 				return render.Usagef("--timeout: must be more than 0")
 			}
+			if how.deltas && how.children {
+				return render.Usagef("--children: cannot be combined with --deltas")
+			}
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				return within(cmd, timeout, client, run, func() error {
 					if s.Output.JSON {
-						return c.watchJSON(cmd, client, run, deltas)
+						return c.watchJSON(cmd, client, run, how)
 					}
-					return c.watchText(cmd, client, run, deltas)
+					return c.watchText(cmd, client, run, how)
 				})
 			})
 		},
 	}
 	s.Register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s (default: until the run ends)")
-	cmd.Flags().BoolVar(&deltas, "deltas", false, "show replies while they are written")
+	cmd.Flags().BoolVar(&how.deltas, "deltas", false, "show replies while they are written")
+	cmd.Flags().BoolVar(&how.children, "children", false, "show all runs below it too: those to which it delegates, and to which they do")
 	return cmd
 }
 
-func (c runs) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, deltas bool) error {
+// watched is what a watch shows beside the events of its run.
+type watched struct{ deltas, children bool }
+
+func (c runs) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, how watched) error {
 	options := c.Options
-	options.Deltas = deltas
+	options.Deltas, options.Tree = how.deltas, how.children
 	options.Out = cmd.OutOrStdout()
 	reporter := report.NewReporter(cmd.ErrOrStderr(), options)
 	defer reporter.Close()
@@ -59,7 +68,7 @@ func (c runs) watchText(cmd *cobra.Command, client *dispatcher.Client, run messa
 	return err
 }
 
-func (c runs) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, deltas bool) error {
+func (c runs) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, how watched) error {
 	if unknown(cmd, client, run) {
 		if err := render.Write(cmd.ErrOrStderr(), notYet(run)+"\n"); err != nil {
 			return err
@@ -71,20 +80,24 @@ func (c runs) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messa
 		defer printing.Unlock()
 		return c.WriteJSON(cmd, v)
 	}
-	if deltas {
+	if how.deltas {
 		defer report.ShowDeltas(cmd.Context(), client, run, func(l messages.Live) {
 			_ = line(&l) // the next event meets the same error
 		})()
 	}
 	var result *messages.AgentResult
-	for e, err := range client.Watch(cmd.Context(), run) {
+	watch := client.Watch
+	if how.children {
+		watch = client.WatchTree
+	}
+	for e, err := range watch(cmd.Context(), run) {
 		if err != nil {
 			return report.StoppedWatching(cmd.Context(), err, run)
 		}
 		if err := line(&e); err != nil {
 			return err
 		}
-		if e.Name() == messages.EventRunFinished {
+		if e.Name() == messages.EventRunFinished && e.Subject == run.Run {
 			result = report.ResultOf(&e)
 		}
 	}
