@@ -271,7 +271,8 @@ func stdio(t *testing.T, mode string) mcp.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mcp.Server{Command: []string{self}, Env: map[string]string{modeVariable: mode, "MCP_TEST_DIR": t.TempDir()}}
+	// Under the race detector a process would sleep for a second before it exits.
+	return mcp.Server{Command: []string{self}, Env: map[string]string{modeVariable: mode, "MCP_TEST_DIR": t.TempDir(), "GORACE": "atexit_sleep_ms=10"}}
 }
 
 // deps reach servers with some credentials.

@@ -96,7 +96,7 @@ func TestAttack119CleanEnvironment(t *testing.T) {
 	cfg := checked(t, map[string]mcp.Server{"s": s}, d)
 	_, set := opened(t, cfg, pinned(t, cfg, d), d)
 	r := call(t, set, "s_env", map[string]any{"text": ""})
-	want := "HOME=/nowhere\nMCP_TEST_DIR=" + s.Env["MCP_TEST_DIR"] + "\nMCP_TEST_SERVER=sdk\nMODE=fast\nPATH=" + d.Path + "\nTRACKER_TOKEN=[redacted]"
+	want := "GORACE=atexit_sleep_ms=10\nHOME=/nowhere\nMCP_TEST_DIR=" + s.Env["MCP_TEST_DIR"] + "\nMCP_TEST_SERVER=sdk\nMODE=fast\nPATH=" + d.Path + "\nTRACKER_TOKEN=[redacted]"
 	if diff := cmp.Diff(want, text(r)); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
