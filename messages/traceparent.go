@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/longshore-run/longshore/messages/strict"
@@ -72,6 +73,17 @@ func RunTrace(run Ref, traceparent string) Traceparent {
 	t.Span = SpanOf(run, "run")
 	return t
 }
+
+// DelegationTrace is the span of the tool call with which a run delegates, below which its children are. It is known before the call has
+// returned, for its id follows from the number of the delegation.
+func DelegationTrace(run Ref, traceparent string, number int) Traceparent {
+	t := RunTrace(run, traceparent)
+	t.Span = SpanOf(run, DelegationPart(number))
+	return t
+}
+
+// DelegationPart is what that span is called among those of its run.
+func DelegationPart(number int) string { return "delegation." + strconv.Itoa(number) }
 
 // SpanOf returns the id of one of a run's spans. It is deterministic.
 func SpanOf(run Ref, part string) (id [8]byte) {

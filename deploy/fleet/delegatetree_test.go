@@ -22,7 +22,7 @@ import (
 
 // openTree is a fleet in which "twins" delegates to two leaves, and "root" delegates to "mid" and to a leaf, "mid" to a leaf; a leaf is held until the test
 // answers it. Its second result is how commands reach the fleet: over NATS, and over HTTP.
-func openTree(t *testing.T) (w *town, over [][]string) {
+func openTree(t *testing.T, more ...string) (w *town, over [][]string) {
 	t.Helper()
 	w = open(t, 30*time.Second, func(c *modelCall) reply {
 		task := func(agent, input string) map[string]string { return map[string]string{"agent": agent, "input": input} }
@@ -39,7 +39,7 @@ func openTree(t *testing.T) (w *town, over [][]string) {
 		default:
 			return reply{Tool: "delegate", Args: map[string]any{"tasks": []map[string]string{task("leaf", "leaf of root"), task("delegates", "mid")}}}
 		}
-	})
+	}, more...)
 	return w, [][]string{{"NATS_URL=" + w.nats}, {"LONGSHORE_URL=" + w.api}}
 }
 

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
@@ -59,6 +61,63 @@ func TestTraceOfAKilledRun(t *testing.T) {
 	if got := collector.Headers().Get("Api-Key"); got != "s3cret-of-traces" {
 		t.Errorf("the header is %q", got)
 	}
+}
+
+// A run is below the tool call with which its parent delegated, also when that is cut off by a cancel.
+func TestTraceOfATree(t *testing.T) {
+	t.Parallel()
+	collector := tracestest.Start(t)
+	w, _ := openTree(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
+	w.worker("w")
+	delegates := func(task *messages.Task) { task.Agent, task.Traceparent = "delegates", submitter }
+	root := w.watch(w.submit("root", delegates))
+	for range 2 {
+		w.model.next(t).answer <- reply{Text: "done"}
+	}
+	root.end()
+	call := "invoke_agent delegates/step 1/execute_tool delegate/"
+	run := func(above, agent string, more ...string) (out []string) {
+		for _, name := range append([]string{"", "/step 1", "/step 1/chat fake"}, more...) {
+			out = append(out, above+"invoke_agent "+agent+name)
+		}
+		return out
+	}
+	whole := []string{"/step 1/execute_tool delegate", "/wait children", "/step 2", "/step 2/chat fake"}
+	want := slices.Concat(run("", "delegates", whole...), run(call, "leaf"), run(call, "delegates", whole...), run(call+call, "leaf"))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), paths(collector.Await(len(want)))); diff != "" {
+		t.Errorf("the tree: %s", diff)
+	}
+
+	twins := w.watch(w.submit("twins", delegates))
+	w.model.next(t)
+	w.model.next(t)
+	if _, err := w.client.Cancel(t.Context(), twins.run, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	twins.end()
+	cut := run("", "delegates", "/step 1/execute_tool delegate", "/wait children")
+	leaf := run(call, "leaf")[:2] // its model call has not ended
+	want = slices.Concat(want, cut, leaf, leaf)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), paths(collector.Await(len(want)))); diff != "" {
+		t.Errorf("with one that is cancelled: %s", diff)
+	}
+}
+
+// paths are the names of spans, each after those that it is below, in order of the text.
+func paths(all []*tracepb.Span) (out []string) {
+	byID := map[string]*tracepb.Span{}
+	for _, s := range all {
+		byID[string(s.GetSpanId())] = s
+	}
+	for _, s := range all {
+		path := s.GetName()
+		for above := byID[string(s.GetParentSpanId())]; above != nil; above = byID[string(above.GetParentSpanId())] {
+			path = above.GetName() + "/" + path
+		}
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // However a task comes, its run is in the trace that came with it, and what the fleet sends says so.

@@ -111,7 +111,7 @@ func (m *making) forkedFrom(ctx context.Context, from *messages.Origin) (*tracep
 	return &tracepb.Span_Link{TraceId: place.Trace[:], SpanId: place.Span[:], Attributes: a, Flags: uint32(place.Flags) | flagHasRemote | flagRemote}, nil
 }
 
-// open are steps and a wait that the run's end has cut off: of a run that was given up, or cancelled while it waited.
+// open are steps, a wait and delegations that the run's end has cut off: of a run that was given up, or cancelled while it waited.
 func (m *making) open(ctx context.Context) ([]*tracepb.Span, error) {
 	var all [4][]messages.Event
 	for i, name := range []string{messages.EventStepStart, messages.EventStepEnd, messages.EventRunWaiting, messages.EventRunResumed} {
@@ -140,5 +140,6 @@ func (m *making) open(ctx context.Context) ([]*tracepb.Span, error) {
 		}
 		open = append(open, wait...)
 	}
-	return open, nil
+	calls, err := m.openDelegations(ctx)
+	return append(open, calls...), err
 }

@@ -183,7 +183,15 @@ func (m *making) tool(ctx context.Context, d *messages.ToolExecution) ([]*tracep
 	a.text(attrOperation, opTool)
 	a.text(attrTool, d.ToolName)
 	a.text(attrToolCall, d.CallID)
-	s := m.span(ofEvent(&m.e.Event), under, named(opTool, d.ToolName), m.since(d.Millis), a)
+	is, start := ofEvent(&m.e.Event), m.since(d.Millis)
+	delegated, err := m.delegated(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	if delegated != nil {
+		is, start = ofDelegation(delegated.data), delegated.at
+	}
+	s := m.span(is, under, named(opTool, d.ToolName), start, a)
 	if d.IsError {
 		fail(s, d.Code)
 	}

@@ -54,7 +54,7 @@ func (x *toolWork) draft(ctx context.Context, c messages.ToolCall, asked *tools.
 		task := messages.Task{
 			ID: record.ChildRun(x.run, d.Number, i), Tenant: x.run.Tenant, Agent: t.Agent, Input: messages.TextInput(t.Input),
 			Priority: s.Task.Priority, Labels: maps.Clone(s.Task.Labels), Limits: limits, Requires: s.Task.Requires, Seed: s.Task.Seed, By: s.Task.By,
-			Traceparent: messages.RunTrace(x.run, s.Head.Trace).String(),
+			Traceparent: messages.DelegationTrace(x.run, s.Head.Trace, d.Number).String(),
 		}
 		if end, _, ok := s.Ends(); ok {
 			task.Deadline = new(end.UTC())
