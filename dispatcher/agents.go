@@ -28,14 +28,14 @@ func (of Agents) Get(ctx context.Context, name string) (messages.Definition, err
 func (of Agents) Apply(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (control.AgentApplied, error) {
 	var out control.AgentApplied
 	err := of.client.request(ctx, control.SubjectAgentApply, control.AgentApply{Agent: def, By: by, IfRevision: ifRevision}, &out)
-	return out, conflictAs(err, ErrRevision)
+	return out, err
 }
 
 // Delete removes an agent. Its runs go on, its history stays, and a task that names it is refused.
 func (of Agents) Delete(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	var out control.Change
 	err := of.client.request(ctx, control.SubjectAgentDelete, r, &out)
-	return out, conflictAs(err, ErrRevision)
+	return out, err
 }
 
 // At returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is not kept any

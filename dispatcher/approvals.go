@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -10,7 +9,7 @@ import (
 
 // ErrDecided means that a run does not wait for this decision or answer: another came first, its time was over, or it waits for
 // something else. The error says which.
-var ErrDecided = errors.New("not decided")
+var ErrDecided = control.ErrDecided
 
 // Decision approves or denies a call that waits for an approval.
 type Decision struct {
@@ -58,7 +57,7 @@ func (of Approvals) Answer(ctx context.Context, run messages.Ref, a control.Answ
 func (c *Client) told(ctx context.Context, subject string, req any) (*control.RunStatus, error) {
 	var s control.RunStatus
 	if err := c.request(ctx, subject, req, &s); err != nil {
-		return nil, conflictAs(err, ErrDecided)
+		return nil, err
 	}
 	return &s, nil
 }

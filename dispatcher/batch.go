@@ -20,7 +20,7 @@ import (
 // Errors of batches that callers branch on.
 var (
 	// ErrNoBatch means that there is no such batch.
-	ErrNoBatch = batches.ErrNoBatch
+	ErrNoBatch = control.ErrNoBatch
 	// ErrBatchInvalid means that lines were refused, so nothing was run.
 	ErrBatchInvalid = errors.New("the batch has invalid lines: nothing was run")
 )
@@ -67,8 +67,8 @@ func (of Batches) Submit(ctx context.Context, spec BatchSpec, lines iter.Seq2[Li
 	}
 	open := control.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
 	var head messages.Batch
-	if err := of.client.batchRequest(ctx, control.SubjectBatchOpen, open, &head); err != nil {
-		return nil, fmt.Errorf("open batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
+	if err := of.client.request(ctx, control.SubjectBatchOpen, open, &head); err != nil {
+		return nil, fmt.Errorf("open batch %s: %w", spec.ID, err)
 	}
 	in := &intake{client: of.client, spec: &spec, store: head.Cursor.Submitter == open.Submitter}
 	seal, err := in.take(ctx, lines)
@@ -76,8 +76,8 @@ func (of Batches) Submit(ctx context.Context, spec BatchSpec, lines iter.Seq2[Li
 		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, err)
 	}
 	seal.Submitter = open.Submitter
-	if err := of.client.batchRequest(ctx, control.SubjectBatchSeal, seal, &head); err != nil {
-		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
+	if err := of.client.request(ctx, control.SubjectBatchSeal, seal, &head); err != nil {
+		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, err)
 	}
 	if head.Status == messages.BatchFailed {
 		return &head, ErrBatchInvalid
@@ -285,7 +285,7 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 // Get tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
 func (of Batches) Get(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
 	var head messages.Batch
-	if err := of.client.batchRequest(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
+	if err := of.client.request(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
 		return nil, err
 	}
 	return &head, nil
@@ -294,7 +294,7 @@ func (of Batches) Get(ctx context.Context, ref messages.BatchRef) (*messages.Bat
 // List lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
 func (of Batches) List(ctx context.Context, tenant string, limit int) (*control.BatchList, error) {
 	var list control.BatchList
-	if err := of.client.batchRequest(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
+	if err := of.client.request(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
@@ -305,20 +305,8 @@ func (of Batches) List(ctx context.Context, tenant string, limit int) (*control.
 func (of Batches) Cancel(ctx context.Context, ref messages.BatchRef, reason string) (*messages.Batch, error) {
 	var head messages.Batch
 	req := control.CancelRequest{Tenant: ref.Tenant, ID: ref.ID, Reason: reason}
-	if err := of.client.batchRequest(ctx, control.SubjectBatchCancel, req, &head); err != nil {
-		return nil, conflictAs(err, ErrEnded)
+	if err := of.client.request(ctx, control.SubjectBatchCancel, req, &head); err != nil {
+		return nil, err
 	}
 	return &head, nil
-}
-
-// batchRequest is request for batches: what is not found is one.
-func (c *Client) batchRequest(ctx context.Context, subject string, req, reply any) error {
-	return noBatch(c.request(ctx, subject, req, reply))
-}
-
-func noBatch(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return ErrNoBatch
-	}
-	return err
 }

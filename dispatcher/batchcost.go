@@ -90,7 +90,7 @@ func (c *Client) meanCost(ctx context.Context, tenant, agent string) (usd float6
 	defer cancel()
 	req := control.RunsRequest{Tenant: tenant, Agent: agent, Statuses: []messages.Status{messages.StatusCompleted}, Limit: estimateRuns}
 	var page control.RunPage
-	if err := c.ask(ctx, control.SubjectRuns, req, &page); err != nil {
+	if err := c.request(ctx, control.SubjectRuns, req, &page); err != nil {
 		return 0, 0, err
 	}
 	for i := range page.Runs[:min(len(page.Runs), estimateRuns)] {

@@ -36,15 +36,15 @@ import (
 // Errors that callers branch on.
 var (
 	// ErrNotFound means that there is no such run.
-	ErrNotFound = errors.New("no such run")
+	ErrNotFound = control.ErrNotFound
 	// ErrRemoved is an ErrNotFound: the run has ended, and was removed after its retention.
 	ErrRemoved error = removedError{}
 	// ErrConflict means that the id is taken by another task.
-	ErrConflict = errors.New("the id is taken by another task")
+	ErrConflict = control.ErrConflict
 	// ErrEnded means that the run has ended and cannot be changed.
-	ErrEnded = errors.New("the run has ended")
+	ErrEnded = control.ErrEnded
 	// ErrNotEnded means that the run has no result yet.
-	ErrNotEnded = errors.New("the run has not ended")
+	ErrNotEnded = control.ErrNotEnded
 	// ErrUnavailable means that no dispatcher answers.
 	ErrUnavailable = errors.New("no dispatcher answers")
 	// ErrUnknownAgent means that a task names an agent that is not defined.
@@ -165,7 +165,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	req := control.VerifyRequest{Tenant: t.Tenant, ID: t.ID, Fingerprint: t.Fingerprint()}
 	var reply control.SubmitReply
 	if err := c.request(ctx, control.SubjectVerify, req, &reply); err != nil {
-		return "", fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
+		return "", fmt.Errorf("submit %s: %w", t.ID, err)
 	}
 	return reply.ID, nil
 }
@@ -176,7 +176,7 @@ func (c *Client) submitOverDispatcher(ctx context.Context, t *messages.Task) (st
 		if _, wrong := errors.AsType[*messages.FieldError](err); wrong {
 			return "", err
 		}
-		return t.ID, fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
+		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}
 	return reply.ID, nil
 }
@@ -259,7 +259,7 @@ func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*control.Tas
 	var r control.TaskResult
 	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: control.FormatTaskResult}
 	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
-		return nil, conflictAs(err, ErrNotEnded)
+		return nil, err
 	}
 	return &r, nil
 }
@@ -267,7 +267,7 @@ func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*control.Tas
 func (c *Client) resultOf(ctx context.Context, req control.ResultRequest) (*messages.AgentResult, error) {
 	var r messages.AgentResult
 	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
-		return nil, conflictAs(err, ErrNotEnded)
+		return nil, err
 	}
 	return &r, nil
 }
@@ -288,7 +288,7 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 	var s control.RunStatus
 	err := c.request(ctx, control.SubjectCancel, control.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason}, &s)
 	if err != nil {
-		return nil, conflictAs(err, ErrEnded)
+		return nil, err
 	}
 	return &s, nil
 }
@@ -304,7 +304,7 @@ func (of Runs) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest
 	}
 	var reply control.ForkReply
 	if err := of.client.request(ctx, control.SubjectFork, f, &reply); err != nil {
-		return nil, conflictAs(err, ErrConflict)
+		return nil, err
 	}
 	return &reply, nil
 }
@@ -330,7 +330,7 @@ func (c *Client) Call(ctx context.Context, o *control.Operation, req, reply any)
 	}
 	answer, err := c.Ask(ctx, o, body)
 	if err != nil {
-		return cmp.Or(o.Meaning(err), named(err))
+		return meaning(o, err)
 	}
 	if err := strict.DecodePeer(answer, reply); err != nil {
 		return fmt.Errorf("read the dispatcher's reply: %w", err)
@@ -380,14 +380,20 @@ func (c *Client) askNATS(ctx context.Context, o *control.Operation, request json
 	return nil, &p
 }
 
-// named is an error that callers branch on, where a problem is one.
+// meaning is an error that callers branch on, where a problem is one: what the operation declares, or what any may answer.
+func meaning(o *control.Operation, err error) error {
+	if p, ok := errors.AsType[*messages.Problem](err); ok && p.Code == messages.CodeNotFound && p.Detail == control.RunRemoved {
+		return ErrRemoved
+	}
+	return cmp.Or(o.Meaning(err), named(err))
+}
+
+// named is the meaning of a problem that any operation may answer.
 func named(err error) error {
 	p, ok := errors.AsType[*messages.Problem](err)
 	switch {
 	case !ok:
 		return err
-	case p.Code == messages.CodeNotFound && p.Detail == control.RunRemoved:
-		return ErrRemoved
 	case p.Code == messages.CodeNotFound:
 		return ErrNotFound
 	case p.Code == messages.CodeUnknownAgent:
@@ -399,7 +405,7 @@ func named(err error) error {
 	}
 }
 
-// conflictAs gives a conflict the name that it has for this request.
+// conflictAs gives a conflict the name that it has for this request, where its operation does not say it.
 func conflictAs(err, name error) error {
 	var p *messages.Problem
 	if errors.As(err, &p) && p.Code == messages.CodeConflict {

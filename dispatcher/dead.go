@@ -2,14 +2,12 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 
-	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNoLetter means that there is no such dead letter, or it is another tenant's.
-var ErrNoLetter = deadletters.ErrNoLetter
+var ErrNoLetter = control.ErrNoLetter
 
 // List lists the dead letters that fit, oldest first, without their bodies.
 func (of DeadLetters) List(ctx context.Context, req control.DeadListRequest) (*control.DeadList, error) {
@@ -46,13 +44,8 @@ func (of DeadLetters) PurgeAll(ctx context.Context, req control.DeadListRequest)
 
 func askDead[Reply any](ctx context.Context, c *Client, subject string, req any) (*Reply, error) {
 	var reply Reply
-	err := c.request(ctx, subject, req, &reply)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, ErrNoLetter
-	case err != nil:
-		return nil, conflictAs(err, ErrConflict)
-	default:
-		return &reply, nil
+	if err := c.request(ctx, subject, req, &reply); err != nil {
+		return nil, err
 	}
+	return &reply, nil
 }

@@ -13,7 +13,7 @@ func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.Feed
 	f.Tenant, f.ID = run.Tenant, run.Run
 	var given control.Feedback
 	if err := of.client.request(ctx, control.SubjectFeedback, f, &given); err != nil {
-		return nil, conflictAs(err, ErrConflict)
+		return nil, err
 	}
 	return &given, nil
 }

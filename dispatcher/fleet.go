@@ -2,8 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -13,9 +11,9 @@ import (
 // Errors about workers.
 var (
 	// ErrNoWorker means that no worker answers to the name or id.
-	ErrNoWorker = errors.New("no such worker")
+	ErrNoWorker = control.ErrNoWorker
 	// ErrManyWorkers means that several workers have the name.
-	ErrManyWorkers = errors.New("several workers have the name")
+	ErrManyWorkers = control.ErrManyWorkers
 )
 
 // Workers returns the workers that answer within half a second, by name.
@@ -29,12 +27,8 @@ func (f Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 // returns the worker has heard. ErrNoWorker, ErrManyWorkers.
 func (f Fleet) Drain(ctx context.Context, worker string) (*messages.WorkerStatus, error) {
 	var out messages.WorkerStatus
-	err := f.client.request(ctx, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker}, &out)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, ErrNoWorker
-	case err != nil:
-		return nil, conflictAs(err, ErrManyWorkers)
+	if err := f.client.request(ctx, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker}, &out); err != nil {
+		return nil, err
 	}
 	return &out, nil
 }
@@ -49,7 +43,7 @@ func (f Fleet) Lanes(ctx context.Context, req control.LanesRequest) (*control.La
 }
 
 // ErrNotPaused means that there is no pause to end.
-var ErrNotPaused = errors.New("it is not paused")
+var ErrNotPaused = control.ErrNotPaused
 
 // Pauses returns all tenants, agents and providers that are paused, by kind and name.
 func (f Fleet) Pauses(ctx context.Context) (*control.PauseList, error) {
@@ -68,11 +62,7 @@ func (f Fleet) Pause(ctx context.Context, of queue.QuotaRef, by, reason string) 
 
 // Resume ends a pause, which it returns, and the runs that it kept go on. ErrNotPaused: there is none.
 func (f Fleet) Resume(ctx context.Context, of queue.QuotaRef, by string) (*control.PausedThing, error) {
-	p, err := f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
-	if errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("%s: %w", of, ErrNotPaused)
-	}
-	return p, err
+	return f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
 }
 
 func (c *Client) pause(ctx context.Context, subject string, req control.PauseRequest) (*control.PausedThing, error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -69,7 +70,7 @@ func (r *remote) batch(ctx context.Context, spec *BatchSpec, lines iter.Seq2[Lin
 	defer from.Close() // one that still writes is let go
 	resp, err := r.do(ctx, call{method: http.MethodPost, path: "/v1/batches", tenant: spec.Tenant, query: query, stream: from, media: mediaLines})
 	if err != nil {
-		return nil, conflictAs(named(err), ErrConflict)
+		return nil, meaning(control.Of(control.SubjectBatchOpen), err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	for answers := json.NewDecoder(bufio.NewReader(resp.Body)); ; {
@@ -82,7 +83,7 @@ func (r *remote) batch(ctx context.Context, spec *BatchSpec, lines iter.Seq2[Lin
 		}
 		switch {
 		case report.Problem != nil:
-			return nil, conflictAs(named(report.Problem), ErrConflict)
+			return nil, meaning(control.Of(control.SubjectBatchOpen), report.Problem)
 		case report.Error == nil:
 			return &report, nil
 		case spec.Refused != nil:
@@ -170,7 +171,7 @@ func (r *remote) batchResults(ctx context.Context, ref messages.BatchRef, order 
 		set(query, "order", string(order))
 		resp, err := r.do(ctx, call{method: http.MethodGet, path: "/v1/batches/" + url.PathEscape(ref.ID) + "/results", tenant: ref.Tenant, query: query})
 		if err != nil {
-			yield(nil, noBatch(named(err)))
+			yield(nil, meaning(control.Of(control.SubjectBatchStatus), err))
 			return
 		}
 		defer func() { _ = resp.Body.Close() }()
@@ -204,7 +205,7 @@ func (r *remote) retryBatch(ctx context.Context, from messages.BatchRef, spec *B
 	}
 	data, err := r.json(ctx, call{method: http.MethodPost, path: "/v1/batches/" + url.PathEscape(from.ID) + "/retry", tenant: from.Tenant, body: body})
 	if err != nil {
-		return nil, noBatch(conflictAs(named(err), ErrNotEnded))
+		return nil, conflictAs(meaning(control.Of(control.SubjectBatchStatus), err), ErrNotEnded)
 	}
 	var b messages.Batch
 	if err := strict.DecodePeer(data, &b); err != nil {

@@ -38,7 +38,7 @@ func (r *remote) submit(ctx context.Context, t *messages.Task) (string, error) {
 		case refused && p.Code == messages.CodeRateLimited:
 			return "", &RateLimitError{time.Duration(p.RetryAfter) * time.Second, p}
 		case refused && p.Status != http.StatusServiceUnavailable:
-			return "", conflictAs(named(err), ErrConflict)
+			return "", meaning(control.Of(control.SubjectSubmit), err)
 		case !refused && ctx.Err() != nil && last != nil:
 			return t.ID, fmt.Errorf("submit %s: %w", t.ID, last)
 		case !refused:

@@ -13,20 +13,7 @@ import (
 )
 
 // ErrNoIndex means that the dispatcher keeps no index of runs, or cannot ask it now.
-var ErrNoIndex = errors.New("the dispatcher has no index of runs: set LONGSHORE_INDEX")
-
-// statusNotImplemented is how a dispatcher says so.
-const statusNotImplemented = 501
-
-// ask is request for what an index answers. ErrNoIndex.
-func (c *Client) ask(ctx context.Context, subject string, req, reply any) error {
-	err := c.request(ctx, subject, req, reply)
-	var p *messages.Problem
-	if errors.As(err, &p) && p.Status == statusNotImplemented {
-		return errors.Join(ErrNoIndex, err)
-	}
-	return err
-}
+var ErrNoIndex = control.ErrNoIndex
 
 // request is the filter as dispatchers take it.
 func (f *RunFilter) request() control.RunsRequest {
@@ -87,7 +74,7 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 	for {
 		var page control.RunPage
 		req.Limit = min(limit-len(list.Runs), control.MaxRunPage)
-		if err := c.ask(ctx, control.SubjectRuns, req, &page); err != nil {
+		if err := c.request(ctx, control.SubjectRuns, req, &page); err != nil {
 			return nil, err
 		}
 		if req.Count {
@@ -134,7 +121,7 @@ func contains(r *control.RunSummary, text string) bool {
 // Stats adds up what became of the runs that fit. ErrNoIndex.
 func (of Runs) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
 	var stats control.RunStats
-	err := of.client.ask(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
+	err := of.client.request(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +131,7 @@ func (of Runs) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*con
 // Steps returns the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
 func (of Runs) Steps(ctx context.Context, run messages.Ref) (*control.StepList, error) {
 	var list control.StepList
-	if err := of.client.ask(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
+	if err := of.client.request(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
@@ -153,7 +140,7 @@ func (of Runs) Steps(ctx context.Context, run messages.Ref) (*control.StepList, 
 // Status tells how the index of the dispatcher is that answers. ErrNoIndex.
 func (of Index) Status(ctx context.Context) (*control.IndexStatus, error) {
 	var status control.IndexStatus
-	if err := of.client.ask(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
+	if err := of.client.request(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
 		return nil, err
 	}
 	return &status, nil
@@ -163,5 +150,5 @@ func (of Index) Status(ctx context.Context) (*control.IndexStatus, error) {
 // how far it is. ErrNoIndex.
 func (of Index) Rebuild(ctx context.Context) error {
 	var done struct{}
-	return of.client.ask(ctx, control.SubjectIndexRebuild, struct{}{}, &done)
+	return of.client.request(ctx, control.SubjectIndexRebuild, struct{}{}, &done)
 }

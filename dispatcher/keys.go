@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -13,7 +12,7 @@ import (
 )
 
 // ErrNoKey means that there never was an API key of that id.
-var ErrNoKey = errors.New("no such API key")
+var ErrNoKey = control.ErrNoKey
 
 // KeySpec says what an API key is to be.
 type KeySpec struct {
@@ -68,9 +67,6 @@ func (of Keys) Revoke(ctx context.Context, id, by string) (control.Change, error
 func (of Keys) RevokeOf(ctx context.Context, tenant, id, by string) (control.Change, error) {
 	var change control.Change
 	err := of.client.request(ctx, control.SubjectKeyRevoke, control.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
-	if errors.Is(err, ErrNotFound) {
-		err = ErrNoKey
-	}
 	return change, err
 }
 
@@ -79,7 +75,7 @@ func (of Runs) CancelAs(ctx context.Context, run messages.Ref, by, reason string
 	var s control.RunStatus
 	req := control.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}
 	if err := of.client.request(ctx, control.SubjectCancel, req, &s); err != nil {
-		return nil, conflictAs(err, ErrEnded)
+		return nil, err
 	}
 	return &s, nil
 }

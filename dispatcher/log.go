@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -16,7 +15,7 @@ import (
 const maxEntryCopy = 128 << 20
 
 // ErrNotBegun means that the run is queued and has no log yet.
-var ErrNotBegun = errors.New("the run has not begun")
+var ErrNotBegun = control.ErrNotBegun
 
 // Log yields the entries of a run's log, oldest first, up to the newest when the last page is read. It ends with the first error.
 // ErrNotFound: there is no such run. ErrNotBegun: it is queued.
@@ -85,7 +84,7 @@ func (c *Client) page(ctx context.Context, req control.LogRequest) (*control.Log
 	for {
 		var page control.LogPage
 		if err := c.request(ctx, control.SubjectLog, req, &page); err != nil {
-			return nil, conflictAs(err, ErrNotBegun)
+			return nil, err
 		}
 		p := page.Part
 		if p == nil {

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -14,14 +13,14 @@ import (
 func (of Prompts) Put(ctx context.Context, p messages.Prompt, ifVersion *uint64) (messages.Prompt, error) {
 	var out messages.Prompt
 	err := of.client.request(ctx, control.SubjectPromptPut, control.PromptPut{Prompt: p, IfVersion: ifVersion}, &out)
-	return out, conflictAs(err, ErrRevision)
+	return out, err
 }
 
 // Get returns a version of a prompt, or the newest for 0; ErrUnknownPrompt if there is none.
 func (of Prompts) Get(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
 	var out messages.Prompt
 	err := of.client.request(ctx, control.SubjectPromptGet, control.CatalogRequest{Name: id, Revision: version}, &out)
-	return out, noPrompt(err)
+	return out, err
 }
 
 // List returns the prompts that fit a filter, by id, without their texts; 1000 at most.
@@ -35,7 +34,7 @@ func (of Prompts) List(ctx context.Context, f control.PromptFilter) ([]messages.
 func (of Prompts) Render(ctx context.Context, r control.PromptRender) (control.PromptRendered, error) {
 	var out control.PromptRendered
 	err := of.client.request(ctx, control.SubjectPromptRender, r, &out)
-	return out, noPrompt(err)
+	return out, err
 }
 
 // Validate tells what is wrong with a prompt, and stores nothing.
@@ -49,20 +48,12 @@ func (of Prompts) Validate(ctx context.Context, p messages.Prompt) (control.Prom
 func (of Prompts) History(ctx context.Context, id string) ([]control.Change, error) {
 	var out control.History
 	err := of.client.request(ctx, control.SubjectPromptHistory, control.CatalogRequest{Name: id}, &out)
-	return out.Changes, noPrompt(err)
+	return out.Changes, err
 }
 
 // Delete removes a prompt. Its history stays, and so does what runs have taken of it.
 func (of Prompts) Delete(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	var out control.Change
 	err := of.client.request(ctx, control.SubjectPromptDelete, r, &out)
-	return out, noPrompt(conflictAs(err, ErrRevision))
-}
-
-// noPrompt gives what is not found its name.
-func noPrompt(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return ErrUnknownPrompt
-	}
-	return err
+	return out, err
 }

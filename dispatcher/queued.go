@@ -79,7 +79,7 @@ func unlessZero(t time.Time) *time.Time {
 func (c *Client) submitLater(ctx context.Context, t *messages.Task) (id string, err error) {
 	var reply control.SubmitReply
 	if err := c.request(ctx, control.SubjectSubmit, t, &reply); err != nil {
-		return t.ID, fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
+		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}
 	return reply.ID, nil
 }

@@ -109,7 +109,7 @@ func (q Quotas) Delete(ctx context.Context, r control.QuotaDelete) (*control.Quo
 func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*control.QuotaChange, error) {
 	var out control.QuotaChange
 	if err := c.request(ctx, subject, req, &out); err != nil {
-		return nil, conflictAs(err, ErrRevision)
+		return nil, err
 	}
 	return &out, nil
 }

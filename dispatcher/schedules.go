@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -11,9 +10,9 @@ import (
 
 var (
 	// ErrNoSchedule means that there is no such schedule.
-	ErrNoSchedule = errors.New("no such schedule")
+	ErrNoSchedule = control.ErrNoSchedule
 	// ErrNotRun means that a schedule was not run now, as its policy says.
-	ErrNotRun = errors.New("the schedule was not run")
+	ErrNotRun = control.ErrNotRun
 )
 
 // Put stores a schedule and tells when it comes next. What is so already makes no new revision. With ifRevision
@@ -60,20 +59,13 @@ func (of Schedules) Run(ctx context.Context, ref control.ScheduleRef) (messages.
 	req := control.ScheduleRun{ScheduleRef: ref, ID: messages.NewID(time.Now())} // so that a lost answer leaves one run
 	var reply control.SubmitReply
 	err := of.client.request(ctx, control.SubjectScheduleRun, req, &reply)
-	return messages.Ref{Tenant: ref.Tenant, Run: reply.ID}, noSchedule(conflictAs(err, ErrNotRun))
+	return messages.Ref{Tenant: ref.Tenant, Run: reply.ID}, err
 }
 
 func (c *Client) schedule(ctx context.Context, subject string, ref control.ScheduleRef, by string) (*control.ScheduleStatus, error) {
 	var st control.ScheduleStatus
 	if err := c.request(ctx, subject, control.ScheduleRequest{ScheduleRef: ref, By: by}, &st); err != nil {
-		return nil, noSchedule(err)
+		return nil, err
 	}
 	return &st, nil
-}
-
-func noSchedule(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return ErrNoSchedule
-	}
-	return err
 }

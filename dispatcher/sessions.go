@@ -2,15 +2,14 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 
 	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Errors about sessions.
 var (
-	ErrNoSession   = errors.New("no such session")
-	ErrSessionBusy = errors.New("the session has runs that have not ended yet")
+	ErrNoSession   = control.ErrNoSession
+	ErrSessionBusy = control.ErrSessionBusy
 )
 
 // List returns the sessions of a tenant by name, a thousand at most, without the ids of their runs.
@@ -36,13 +35,8 @@ func (of Sessions) Delete(ctx context.Context, tenant, name string) (*control.Se
 
 func (c *Client) session(ctx context.Context, subject, tenant, name string) (*control.SessionStatus, error) {
 	var s control.SessionStatus
-	err := c.request(ctx, subject, control.SessionRequest{Tenant: tenant, Name: name}, &s)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, ErrNoSession
-	case err != nil:
-		return nil, conflictAs(err, ErrSessionBusy)
-	default:
-		return &s, nil
+	if err := c.request(ctx, subject, control.SessionRequest{Tenant: tenant, Name: name}, &s); err != nil {
+		return nil, err
 	}
+	return &s, nil
 }

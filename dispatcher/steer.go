@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -10,7 +9,7 @@ import (
 
 // ErrNotSteered means that a run was not told: it has not begun or has ended, was told too much, or something else
 // under the same control id. The error says which.
-var ErrNotSteered = errors.New("not told")
+var ErrNotSteered = control.ErrNotSteered
 
 // Steer tells a run something, which the model reads before its next call; what goes on is not aborted, and a run that
 // waits goes on waiting. When it returns nil the message is recorded. S.Tenant and s.ID are those of run; s.Control makes it
@@ -19,7 +18,7 @@ func (c *Client) Steer(ctx context.Context, run messages.Ref, s control.SteerReq
 	s.Tenant, s.ID = run.Tenant, run.Run
 	var status control.RunStatus
 	if err := c.request(ctx, control.SubjectSteer, s, &status); err != nil {
-		return nil, conflictAs(err, ErrNotSteered)
+		return nil, err
 	}
 	return &status, nil
 }

@@ -22,8 +22,9 @@ func decisionOperations() []operation {
 	return []operation{
 		{
 			method: "POST", path: "/v1/tasks/{id}/approvals", id: "decideApproval", needs: control.Decide, tag: "approvals", summary: "Approve or deny a call that waits",
-			text:    "The first decision counts; a later one is a conflict that says who was first.",
-			headers: once, body: Verdict{}, reply: control.RunStatus{}, answer: decideApproval,
+			failures: failuresOf(control.SubjectApprove),
+			text:     "The first decision counts; a later one is a conflict that says who was first.",
+			headers:  once, body: Verdict{}, reply: control.RunStatus{}, answer: decideApproval,
 		},
 	}
 }

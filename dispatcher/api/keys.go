@@ -41,8 +41,9 @@ func keyOperations() []operation {
 		},
 		{
 			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key worthless",
-			text:  "On every dispatcher within ten seconds.",
-			reply: control.Change{}, answer: revokeKey,
+			failures: failuresOf(control.SubjectKeyRevoke),
+			text:     "On every dispatcher within ten seconds.",
+			reply:    control.Change{}, answer: revokeKey,
 		},
 	}
 }

@@ -13,7 +13,8 @@ func logOperations(run string) []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", needs: control.Read, tag: "tasks", summary: "The log of a run",
-			text: "Entries as they are stored, oldest first: what `longshore replay` reads.",
+			failures: failuresOf(control.SubjectLog),
+			text:     "Entries as they are stored, oldest first: what `longshore replay` reads.",
 			query: []control.Parameter{
 				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the page before.", Kind: "integer"},
 				{Name: "limit", Text: "At most so many, 1000 at most; 100 by default.", Kind: "integer"},

@@ -26,6 +26,7 @@ func entryOperations() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "What processes logged about a run",
+			failures: failuresOf(control.SubjectStatus),
 			text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
 				"server-sent events of type log, those that are stored and then those that come, until the run has ended; the id of an " +
 				"event is the entry's seq. Entries are for people: some may be lost, and none is needed to know what became of the run.",

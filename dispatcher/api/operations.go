@@ -15,6 +15,7 @@ func operations(ops control.Table) []operation {
 	return slices.Concat([]operation{
 		{
 			method: "POST", path: "/v1/tasks", id: "submitTask", needs: control.Submit, tag: "tasks", summary: "Submit a task",
+			failures: failuresOf(control.SubjectSubmit),
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
 				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
 				"429: a quota of the tenant is used up; Retry-After says when to come again.",
@@ -40,10 +41,12 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks/" + run, id: "getTask", needs: control.Read, tag: "tasks", summary: "What a run is up to, and its result",
-			reply: TaskState{}, answer: getTask,
+			failures: failuresOf(control.SubjectStatus),
+			reply:    TaskState{}, answer: getTask,
 		},
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: control.Read, tag: "tasks", summary: "The result of a run that has ended",
+			failures: failuresOf(control.SubjectResult),
 			query: []control.Parameter{
 				{Name: "transcript", Text: "Also what was said in the run, in pages.", Kind: "boolean"},
 				{Name: "after", Text: "Go on after this message: transcript.next of the page before.", Example: "42.1"},
@@ -53,6 +56,7 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", needs: control.Read, tag: "tasks", summary: "Follow a run",
+			failures: failuresOf(control.SubjectStatus),
 			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID; then live " +
 				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. The event error is named " +
 				"run_error here, because EventSource calls a failed connection error. Lines that begin with a colon keep the connection " +
@@ -73,6 +77,7 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "POST", path: "/v1/batches", id: "submitBatch", needs: control.Submit, tag: "batches", summary: "Submit a batch",
+			failures: failuresOf(control.SubjectBatchOpen),
 			text: "The body is lines of JSON, 100000 at most: a custom_id and the fields of a task. Nothing runs before the last line was " +
 				"read; cut, it may be sent again with the same id, and each custom_id becomes one task. The answer is lines of JSON too: " +
 				"wrong lines as they are read, and at last the batch, or the problem that ended the submission.",
@@ -91,7 +96,8 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", needs: control.Read, tag: "batches", summary: "How the lines of a batch ended",
-			text: "Lines of JSON, of what has ended so far.",
+			failures: failuresOf(control.SubjectBatchStatus),
+			text:     "Lines of JSON, of what has ended so far.",
 			query: []control.Parameter{
 				{Name: "order", Text: "input, by default, or completion."},
 				{Name: "status", Text: "Only these: completed, failed, cancelled, expired.", Many: true, Example: "failed"},
@@ -100,6 +106,9 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", needs: control.Submit, tag: "batches", summary: "Submit again what did not complete",
+			failures: slices.Concat(failuresOf(control.SubjectBatchStatus), []control.Failure{{
+				Status: http.StatusConflict, Code: messages.CodeConflict, Text: "The old batch has not ended.",
+			}}),
 			text: "As a new batch, when the old one has ended.",
 			body: BatchRetry{}, optional: true, reply: messages.Batch{}, waits: true, answer: retryBatch,
 		},
@@ -109,7 +118,8 @@ func operations(ops control.Table) []operation {
 		},
 		{
 			method: "GET", path: "/v1/agents/{name}", id: "getAgent", needs: control.Read, tag: "agents", summary: "The definition of an agent",
-			reply: messages.Definition{}, answer: getAgent,
+			failures: failuresOf(control.SubjectAgentGet),
+			reply:    messages.Definition{}, answer: getAgent,
 		},
 		{
 			method: "POST", path: "/run-lite", id: "runLite", needs: control.Submit, tag: "lite", summary: "Have a small task worked, and wait",
@@ -122,3 +132,6 @@ func operations(ops control.Table) []operation {
 		},
 	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), entryOperations(), statsOperations())
 }
+
+// failuresOf are the failures of the operation that a request over HTTP becomes.
+func failuresOf(subject string) []control.Failure { return control.Of(subject).Failures }

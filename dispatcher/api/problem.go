@@ -50,10 +50,6 @@ func problemOf(err error) *messages.Problem {
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
 	case errors.Is(err, dispatcher.ErrNoBatch):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such batch")
-	case errors.Is(err, dispatcher.ErrNoLetter):
-		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such dead letter")
-	case errors.Is(err, dispatcher.ErrUnknownPrompt):
-		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such prompt, or no such version of it")
 	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrRevision), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):
 		return problemf(http.StatusConflict, messages.CodeConflict, err.Error())
 	case errors.Is(err, auth.ErrUnavailable):

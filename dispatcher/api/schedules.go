@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
-	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 )
@@ -16,8 +14,9 @@ func scheduleOperations() []operation {
 	return []operation{
 		{
 			method: "POST", path: one + "/run", id: "runSchedule", needs: control.Operate, tag: "schedules", summary: "Submit the task of a schedule now",
-			text:  "Also while it is paused; while its last run goes on, what overlap says.",
-			reply: Submitted{}, status: http.StatusAccepted, answer: runSchedule,
+			failures: failuresOf(control.SubjectScheduleRun),
+			text:     "Also while it is paused; while its last run goes on, what overlap says.",
+			reply:    Submitted{}, status: http.StatusAccepted, answer: runSchedule,
 		},
 	}
 }
@@ -31,18 +30,6 @@ func (q *query) schedule() (ref control.ScheduleRef, err error) {
 	return ref, ref.Check()
 }
 
-// scheduleError makes a schedule that is asked for and unknown something that is not found.
-func scheduleError(err error) error {
-	switch {
-	case errors.Is(err, dispatcher.ErrNoSchedule):
-		return problemf(http.StatusNotFound, messages.CodeNotFound, err.Error())
-	case errors.Is(err, dispatcher.ErrNotRun):
-		return problemf(http.StatusConflict, messages.CodeConflict, err.Error())
-	default:
-		return err
-	}
-}
-
 func runSchedule(ctx context.Context, q *query) (any, error) {
 	ref, err := q.schedule()
 	if err != nil {
@@ -50,7 +37,7 @@ func runSchedule(ctx context.Context, q *query) (any, error) {
 	}
 	run, err := q.api.cfg.Client.Schedules().Run(ctx, ref)
 	if err != nil {
-		return nil, scheduleError(err)
+		return nil, err
 	}
 	return &replyOf{
 		header: http.Header{"Location": {"/v1/tasks/" + run.Run}},

@@ -45,15 +45,10 @@ func (s *Service) handlers() (request.Handlers, error) {
 
 // declared is a handler whose errors are the problems that its operation says they are.
 func declared(o *control.Operation, do request.Handler) request.Handler {
-	if len(o.Failures) == 0 {
-		return do
-	}
 	return func(ctx context.Context, body []byte) (any, error) {
 		reply, err := do(ctx, body)
-		if f := o.Failure(err); f != nil {
-			return nil, &messages.Problem{
-				Type: "about:blank", Title: http.StatusText(f.Status), Status: f.Status, Code: f.Code, Retryable: f.Code.Retryable(), Detail: err.Error(),
-			}
+		if o.Failure(err) != nil {
+			err = request.ProblemOf(o, err)
 		}
 		return reply, err
 	}

@@ -10,8 +10,10 @@ import (
 
 // Failure is an error of an operation, and what it is to those who ask. The failures of an operation differ in their codes.
 type Failure struct {
-	Err    error // a handler returns it, perhaps wrapped with more; clients in Go get it back, with the problem: errors.Is
-	Status int   // over HTTP
+	// Err is what a handler returns, perhaps wrapped with more, unless it returns a problem of this code; clients in Go get it
+	// back, with the problem: errors.Is. nil: the code can mean different errors, and clients get the problem.
+	Err    error
+	Status int // over HTTP
 	Code   messages.Code
 	Text   string // when it happens: a sentence for the documents; empty: they do not name it
 }
@@ -19,7 +21,7 @@ type Failure struct {
 // Failure returns the failure that an error of the operation's handler is, nil if it is none that the operation declares.
 func (o *Operation) Failure(err error) *Failure {
 	for _, f := range o.Failures {
-		if errors.Is(err, f.Err) {
+		if f.Err != nil && errors.Is(err, f.Err) {
 			return &f
 		}
 	}
@@ -34,12 +36,27 @@ func (o *Operation) Meaning(err error) error {
 		return nil
 	}
 	for _, f := range o.Failures {
-		if f.Code == p.Code {
-			return fmt.Errorf("%w: %w", f.Err, err)
+		if f.Code == p.Code && f.Status == p.Status && f.Err != nil {
+			return &meant{f.Err, p}
 		}
 	}
 	return nil
 }
+
+// meant is a problem that is a failure which its operation declares.
+type meant struct {
+	failure error
+	problem *messages.Problem
+}
+
+func (m *meant) Error() string {
+	if said := m.failure.Error(); said != m.problem.Detail {
+		return said + ": " + m.problem.Detail
+	}
+	return m.problem.Detail
+}
+
+func (m *meant) Unwrap() []error { return []error{m.failure, m.problem} }
 
 // FailureText says what the failures of the operation are, "" if none is for the documents.
 func (o *Operation) FailureText() string {

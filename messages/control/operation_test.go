@@ -3,11 +3,13 @@ package control_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -126,6 +128,35 @@ func TestOperationsOfTheFleet(t *testing.T) {
 		}
 		if op.Summary == "" {
 			t.Errorf("%s says nothing of itself", op.Subject)
+		}
+	}
+}
+
+// The table says what a request about something means that is not there, so that the documents and clients know it.
+func TestOperationsSayWhatTheirErrorsMean(t *testing.T) {
+	t.Parallel()
+	never := map[string]string{
+		control.SubjectQuotaGet:     "what was never granted is a quota without limits",
+		control.SubjectQuotaDelete:  "so it is nothing that could be missing",
+		control.SubjectFeedbackList: "feedback outlives the run: the list is empty",
+	}
+	for _, o := range control.Operations() {
+		type kind struct {
+			status int
+			code   messages.Code
+		}
+		said, missing := map[kind]bool{}, false
+		for _, f := range o.Failures {
+			k := kind{f.Status, f.Code}
+			if said[k] || f.Text == "" || f.Status < 400 || f.Code == "" {
+				t.Errorf("%s: the failure %+v is declared twice, or says too little", o.Subject, f)
+			}
+			said[k] = true
+			missing = missing || f.Status == 404
+		}
+		about := strings.Contains(o.Path, "{") && o.Method != http.MethodPut // which makes what is not there
+		if exempt := never[o.Subject] != ""; about && missing == exempt {
+			t.Errorf("%s: %s %s declares no 404, or is exempt and does", o.Subject, o.Method, o.Path)
 		}
 	}
 }

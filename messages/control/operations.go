@@ -44,32 +44,36 @@ const (
 
 func runs() []Operation {
 	return []Operation{
-		{Subject: SubjectSubmit, Summary: "Submit a task. The same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true},
-		{Subject: SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true},
-		{Subject: SubjectStatus, Summary: "What a run is up to", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true},
-		{Subject: SubjectResult, Summary: "The result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true},
-		{Subject: SubjectLog, Summary: "The log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true},
+		{Subject: SubjectSubmit, Summary: "Submit a task. The same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
+		{Subject: SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
+		{Subject: SubjectStatus, Summary: "What a run is up to", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun())},
+		{Subject: SubjectResult, Summary: "The result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotEnded, "The run has not ended."))},
+		{Subject: SubjectLog, Summary: "The log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet."))},
 		{
 			Subject: SubjectCancel, Asks: CancelRequest{}, Reply: RunStatus{}, Tenants: true,
-			ID: "cancelTask", Tag: "tasks", Summary: "Cancel a run", Needs: Submit, Method: "POST", Path: oneRun + "/cancel",
+			Failures: failures(noRun(), conflict(ErrEnded, "The run has ended.")),
+			ID:       "cancelTask", Tag: "tasks", Summary: "Cancel a run", Needs: Submit, Method: "POST", Path: oneRun + "/cancel",
 			Text: "The request is recorded when this returns; a run that was only queued has ended by then.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
 		},
 		{
 			Subject: SubjectFork, Asks: ForkRequest{}, Reply: ForkReply{}, Tenants: true, Audited: true,
-			ID: "forkTask", Tag: "tasks", Summary: "Make a new run from the beginning of another one", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
+			Failures: failures(noRun(), conflict(ErrConflict, "The new id is taken, or the run has not begun.")),
+			ID:       "forkTask", Tag: "tasks", Summary: "Make a new run from the beginning of another one", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
 			Text: "The new run begins with the steps before `at` and makes that step anew, perhaps with another agent or model. Its files do " +
 				"not travel: it begins with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
 			Body: Fork{}, Status: 202, Location: oneRun,
 		},
 		{
 			Subject: SubjectWhy, Asks: RunRequest{}, Reply: Why{}, Tenants: true,
-			ID: "whyTask", Tag: "tasks", Summary: "What a run waits for, or what it does", Needs: Read, Method: "GET", Path: oneRun + "/why",
+			Failures: failures(noRun()),
+			ID:       "whyTask", Tag: "tasks", Summary: "What a run waits for, or what it does", Needs: Read, Method: "GET", Path: oneRun + "/why",
 		},
 		{
 			Subject: SubjectRunSteps, Asks: RunRequest{}, Reply: StepList{}, Tenants: true,
-			ID: "taskSteps", Tag: "tasks", Summary: "The steps of a run, with what they took and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
-			Text: "At most 1000. 501: this dispatcher has no index of runs.",
+			Failures: failures(noRun(), noIndex()),
+			ID:       "taskSteps", Tag: "tasks", Summary: "The steps of a run, with what they took and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
+			Text: "At most 1000.",
 		},
 	}
 }
@@ -79,15 +83,17 @@ func people() []Operation {
 	return []Operation{
 		{
 			Subject: SubjectSteer, Asks: SteerRequest{}, Reply: RunStatus{}, Tenants: true,
-			ID: "steerTask", Tag: "tasks", Summary: "Tell a run something", Needs: Submit, Method: "POST", Path: oneRun + "/steer",
+			Failures: failures(noRun(), conflict(ErrNotSteered, "The run has not begun, has ended or has 100 messages, or the id is that of another message.")),
+			ID:       "steerTask", Tag: "tasks", Summary: "Tell a run something", Needs: Submit, Method: "POST", Path: oneRun + "/steer",
 			Text: "The model reads it before its next call; what goes on is not aborted, and a run that waits goes on waiting. A run takes 100 " +
-				"messages. One that has not begun or has ended is a conflict.",
+				"messages.",
 			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same message with the same key counts once and succeeds again."}),
 			Body:    Steer{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
 			Subject: SubjectFeedback, Asks: FeedbackRequest{}, Reply: Feedback{}, Tenants: true,
-			ID: "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
+			Failures: failures(noRun(), conflict(ErrConflict, "The id is that of other feedback.")),
+			ID:       "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
 			Text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
 			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once and succeeds again."}),
 			Body:    Opinion{}, Fields: map[string]string{"control": "body:id"},
@@ -101,11 +107,12 @@ func people() []Operation {
 			ID: "listApprovals", Tag: "approvals", Summary: "List the calls that wait for an approval", Needs: Read, Method: "GET", Path: "/v1/approvals",
 			Query: list(limit(MaxApprovals, 100, "At most so many, 1000 at most; 100 by default.")),
 		},
-		{Subject: SubjectApprove, Summary: "Approve a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true},
-		{Subject: SubjectDeny, Summary: "Deny a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true},
+		{Subject: SubjectApprove, Summary: "Approve a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
+		{Subject: SubjectDeny, Summary: "Deny a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
 		{
 			Subject: SubjectAnswer, Asks: AnswerRequest{}, Reply: RunStatus{}, Tenants: true, Audited: true,
-			ID: "answerTask", Tag: "approvals", Summary: "Answer the question that a run waits with", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
+			Failures: failures(noRun(), decided()),
+			ID:       "answerTask", Tag: "approvals", Summary: "Answer the question that a run waits with", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
 			Headers: once, Body: Reply{}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 		},
 	}
@@ -120,11 +127,13 @@ func sessions() []Operation {
 		},
 		{
 			Subject: SubjectSession, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true,
-			ID: "getSession", Tag: "sessions", Summary: "The runs of a session", Needs: Read, Method: "GET", Path: oneSession,
+			Failures: failures(noSession()),
+			ID:       "getSession", Tag: "sessions", Summary: "The runs of a session", Needs: Read, Method: "GET", Path: oneSession,
 		},
 		{
 			Subject: SubjectSessionDelete, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true, Audited: true,
-			ID: "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
+			Failures: failures(noSession(), conflict(ErrSessionBusy, "The session has runs that have not ended.")),
+			ID:       "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
 			Text: "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
 		},
 	}
@@ -132,8 +141,8 @@ func sessions() []Operation {
 
 func batches() []Operation {
 	return []Operation{
-		{Subject: SubjectBatchOpen, Summary: "Begin a batch, or go on with one", Asks: BatchOpen{}, Reply: messages.Batch{}},
-		{Subject: SubjectBatchSeal, Summary: "Say that all lines of a batch are there", Asks: BatchSeal{}, Reply: messages.Batch{}, Audited: true},
+		{Subject: SubjectBatchOpen, Summary: "Begin a batch, or go on with one", Asks: BatchOpen{}, Reply: messages.Batch{}, Failures: failures(conflict(ErrConflict, "The id is that of another batch."))},
+		{Subject: SubjectBatchSeal, Summary: "Say that all lines of a batch are there", Asks: BatchSeal{}, Reply: messages.Batch{}, Audited: true, Failures: failures(noBatch(), conflict(ErrConflict, "The batch has other lines, or another client submits it."))},
 		{
 			Subject: SubjectBatchList, Asks: BatchListRequest{}, Reply: BatchList{}, Tenants: true,
 			ID: "listBatches", Tag: "batches", Summary: "List batches, newest first", Needs: Read, Method: "GET", Path: "/v1/batches",
@@ -141,11 +150,13 @@ func batches() []Operation {
 		},
 		{
 			Subject: SubjectBatchStatus, Asks: RunRequest{}, Reply: messages.Batch{}, Tenants: true,
-			ID: "getBatch", Tag: "batches", Summary: "What a batch is up to", Needs: Read, Method: "GET", Path: oneBatch,
+			Failures: failures(noBatch()),
+			ID:       "getBatch", Tag: "batches", Summary: "What a batch is up to", Needs: Read, Method: "GET", Path: oneBatch,
 		},
 		{
 			Subject: SubjectBatchCancel, Asks: CancelRequest{}, Reply: messages.Batch{}, Tenants: true, Audited: true,
-			ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch", Needs: Submit, Method: "POST", Path: oneBatch + "/cancel",
+			Failures: failures(noBatch(), conflict(ErrEnded, "The batch has ended.")),
+			ID:       "cancelBatch", Tag: "batches", Summary: "Cancel a batch", Needs: Submit, Method: "POST", Path: oneBatch + "/cancel",
 			Text: "No more lines are begun, and those that run are asked to stop.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
 		},
@@ -156,24 +167,28 @@ func agents() []Operation {
 	return []Operation{
 		{
 			Subject: SubjectAgentApply, Asks: AgentApply{}, Reply: AgentApplied{},
-			ID: "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Author, Method: "PUT", Path: oneAgent,
+			Failures: failures(moved()),
+			ID:       "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Author, Method: "PUT", Path: oneAgent,
 			Text:    "It counts for the runs that begin two seconds later; those that have begun keep what they began with.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Definition{}, Unprefixed: "agent",
 			Fields: map[string]string{"agent": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
 			Subject: SubjectAgentDelete, Asks: CatalogDelete{}, Reply: Change{},
-			ID: "deleteAgent", Tag: "agents", Summary: "Remove an agent", Needs: Administer, Method: "DELETE", Path: oneAgent,
+			Failures: failures(noAgent(), moved()),
+			ID:       "deleteAgent", Tag: "agents", Summary: "Remove an agent", Needs: Administer, Method: "DELETE", Path: oneAgent,
 			Headers: list(by()), Query: list(only("ifRevision")),
 		},
 		{
 			Subject: SubjectAgentHistory, Asks: CatalogRequest{}, Reply: History{},
-			ID: "listAgentRevisions", Tag: "agents", Summary: "Who changed an agent, and when", Needs: Read, Method: "GET", Path: oneAgent + "/revisions",
+			Failures: failures(noAgent()),
+			ID:       "listAgentRevisions", Tag: "agents", Summary: "Who changed an agent, and when", Needs: Read, Method: "GET", Path: oneAgent + "/revisions",
 			Fields: map[string]string{"revision": "none"},
 		},
 		{
 			Subject: SubjectAgentGet, Asks: CatalogRequest{}, Reply: AgentRevision{},
-			ID: "getAgentRevision", Tag: "agents", Summary: "An agent as it was", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
+			Failures: failures(noAgent()),
+			ID:       "getAgentRevision", Tag: "agents", Summary: "An agent as it was", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
 			Text: "The revision latest is the newest.", Newest: true,
 		},
 	}
@@ -193,29 +208,34 @@ func prompts() []Operation {
 		},
 		{
 			Subject: SubjectPromptGet, Asks: CatalogRequest{}, Reply: messages.Prompt{},
-			ID: "getPrompt", Tag: "prompts", Summary: "A prompt", Needs: Read, Method: "GET", Path: onePrompt,
+			Failures: failures(noPrompt()),
+			ID:       "getPrompt", Tag: "prompts", Summary: "A prompt", Needs: Read, Method: "GET", Path: onePrompt,
 			Query:  list(Parameter{Name: "version", Text: "As it was then; by default the newest.", Kind: "integer"}),
 			Fields: map[string]string{"name": "path:id", "revision": "query:version"},
 		},
 		{
 			Subject: SubjectPromptPut, Asks: PromptPut{}, Reply: messages.Prompt{},
-			ID: "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Author, Method: "PUT", Path: onePrompt,
+			Failures: failures(moved()),
+			ID:       "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Author, Method: "PUT", Path: onePrompt,
 			Headers: list(by()), Query: list(only("ifVersion")), Body: messages.Prompt{}, Unprefixed: "prompt", Author: "author",
 			Fields: map[string]string{"prompt": "whole", "ifVersion": "query"},
 		},
 		{
 			Subject: SubjectPromptDelete, Asks: CatalogDelete{}, Reply: Change{},
-			ID: "deletePrompt", Tag: "prompts", Summary: "Remove a prompt", Needs: Administer, Method: "DELETE", Path: onePrompt,
+			Failures: failures(noPrompt(), moved()),
+			ID:       "deletePrompt", Tag: "prompts", Summary: "Remove a prompt", Needs: Administer, Method: "DELETE", Path: onePrompt,
 			Headers: list(by()), Query: list(only("ifVersion")), Fields: map[string]string{"name": "path:id", "ifRevision": "query:ifVersion"},
 		},
 		{
 			Subject: SubjectPromptHistory, Asks: CatalogRequest{}, Reply: History{},
-			ID: "listPromptVersions", Tag: "prompts", Summary: "Who changed a prompt, and when", Needs: Read, Method: "GET", Path: onePrompt + "/versions",
+			Failures: failures(noPrompt()),
+			ID:       "listPromptVersions", Tag: "prompts", Summary: "Who changed a prompt, and when", Needs: Read, Method: "GET", Path: onePrompt + "/versions",
 			Fields: map[string]string{"name": "path:id", "revision": "none"},
 		},
 		{
 			Subject: SubjectPromptRender, Asks: PromptRender{}, Reply: PromptRendered{},
-			ID: "renderPrompt", Tag: "prompts", Summary: "Fill in a prompt", Needs: Read, Method: "POST", Path: onePrompt + "/render",
+			Failures: failures(noPrompt()),
+			ID:       "renderPrompt", Tag: "prompts", Summary: "Fill in a prompt", Needs: Read, Method: "POST", Path: onePrompt + "/render",
 			Body: RenderRequest{}, Optional: true,
 		},
 	}
@@ -230,31 +250,36 @@ func schedules() []Operation {
 		},
 		{
 			Subject: SubjectScheduleGet, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true,
-			ID: "getSchedule", Tag: "schedules", Summary: "A schedule, its next occurrences and the last one", Needs: Read, Method: "GET", Path: oneSchedule, Fields: map[string]string{"by": "none"},
+			Failures: failures(noPlan()),
+			ID:       "getSchedule", Tag: "schedules", Summary: "A schedule, its next occurrences and the last one", Needs: Read, Method: "GET", Path: oneSchedule, Fields: map[string]string{"by": "none"},
 		},
 		{
 			Subject: SubjectSchedulePut, Asks: SchedulePut{}, Reply: ScheduleApplied{}, Tenants: true, Audited: true,
-			ID: "putSchedule", Tag: "schedules", Summary: "Store a schedule", Needs: Operate, Method: "PUT", Path: oneSchedule,
+			Failures: failures(conflict(nil, "It was changed since the revision that the change is for, or the tenant has 1000 schedules.")),
+			ID:       "putSchedule", Tag: "schedules", Summary: "Store a schedule", Needs: Operate, Method: "PUT", Path: oneSchedule,
 			Text:    "The task is submitted at each occurrence, as a run whose id is the name of the schedule and the time.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: Schedule{}, Unprefixed: "schedule",
 			Fields: map[string]string{"schedule": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
 			Subject: SubjectScheduleDelete, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
-			ID: "deleteSchedule", Tag: "schedules", Summary: "Remove a schedule", Needs: Operate, Method: "DELETE", Path: oneSchedule,
+			Failures: failures(noPlan()),
+			ID:       "deleteSchedule", Tag: "schedules", Summary: "Remove a schedule", Needs: Operate, Method: "DELETE", Path: oneSchedule,
 			Text: "Its runs go on.", Fields: map[string]string{"by": "none"},
 		},
 		{
 			Subject: SubjectSchedulePause, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
-			ID: "pauseSchedule", Tag: "schedules", Summary: "Submit nothing until it is resumed", Needs: Operate, Method: "POST", Path: oneSchedule + "/pause",
+			Failures: failures(noPlan()),
+			ID:       "pauseSchedule", Tag: "schedules", Summary: "Submit nothing until it is resumed", Needs: Operate, Method: "POST", Path: oneSchedule + "/pause",
 			Headers: list(by()),
 		},
 		{
 			Subject: SubjectScheduleResume, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
-			ID: "resumeSchedule", Tag: "schedules", Summary: "Go on with the next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
+			Failures: failures(noPlan()),
+			ID:       "resumeSchedule", Tag: "schedules", Summary: "Go on with the next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
 			Headers: list(by()),
 		},
-		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true},
+		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true, Failures: failures(noPlan(), conflict(ErrNotRun, "Its last run has not ended, and it skips then; or the task was refused."))},
 	}
 }
 
@@ -278,12 +303,14 @@ func deadLetters() []Operation {
 		},
 		{
 			Subject: SubjectDeadShow, Asks: DeadRequest{}, Reply: DeadLetter{}, Tenants: true,
-			ID: "getDeadLetter", Tag: "dead letters", Summary: "A dead letter with its body", Needs: Read, Method: "GET", Path: oneLetter,
+			Failures: failures(noLetter()),
+			ID:       "getDeadLetter", Tag: "dead letters", Summary: "A dead letter with its body", Needs: Read, Method: "GET", Path: oneLetter,
 			Query: list(unaddressed),
 		},
 		{
 			Subject: SubjectDeadRedrive, Asks: DeadRedrive{}, Reply: DeadRedriven{}, Tenants: true, Audited: true,
-			ID: "redriveDeadLetter", Tag: "dead letters", Summary: "Send a dead letter again", Needs: Operate, Method: "POST", Path: oneLetter + "/redrive",
+			Failures: failures(noLetter(), conflict(ErrConflict, "The new id is that of another task.")),
+			ID:       "redriveDeadLetter", Tag: "dead letters", Summary: "Send a dead letter again", Needs: Operate, Method: "POST", Path: oneLetter + "/redrive",
 			Text: "A task becomes a new run, with the label redriven-from; a webhook is delivered again under its own id. The body, if " +
 				"there is one, is the edited task. The letter is removed once that is stored; the same request may be made again.",
 			Query: list(unaddressed, Parameter{Name: "newId", Text: "The id of the new run; by default one that belongs to the letter."}),
@@ -292,7 +319,8 @@ func deadLetters() []Operation {
 		},
 		{
 			Subject: SubjectDeadPurge, Asks: DeadRequest{}, Reply: DeadLetter{}, Tenants: true, Audited: true,
-			ID: "purgeDeadLetter", Tag: "dead letters", Summary: "Remove a dead letter", Needs: Operate, Method: "DELETE", Path: oneLetter,
+			Failures: failures(noLetter()),
+			ID:       "purgeDeadLetter", Tag: "dead letters", Summary: "Remove a dead letter", Needs: Operate, Method: "DELETE", Path: oneLetter,
 			Query: list(unaddressed),
 		},
 		{
@@ -324,14 +352,16 @@ func quotas() []Operation {
 		},
 		{
 			Subject: SubjectQuotaPut, Asks: QuotaPut{}, Reply: QuotaChange{}, Audited: true,
-			ID: "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
+			Failures: failures(moved()),
+			ID:       "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
 			Text:    "It counts within two seconds. A pause stays.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: queue.Quota{}, Unprefixed: "quota", ETag: true, IfMatch: "ifRevision",
 			Fields: map[string]string{"quota": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
 			Subject: SubjectQuotaDelete, Asks: QuotaDelete{}, Reply: QuotaChange{}, Audited: true,
-			ID: "deleteQuota", Tag: "quotas", Summary: "Take all limits away", Needs: Administer, Method: "DELETE", Path: oneQuota,
+			Failures: failures(moved()),
+			ID:       "deleteQuota", Tag: "quotas", Summary: "Take all limits away", Needs: Administer, Method: "DELETE", Path: oneQuota,
 			Text: "A pause stays.", Headers: list(by()), Query: list(only("ifRevision")), ETag: true, IfMatch: "ifRevision",
 		},
 	}
@@ -345,14 +375,16 @@ func fleet() []Operation {
 		},
 		{
 			Subject: SubjectPause, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
-			ID: "pause", Tag: "pauses", Summary: "Pause a tenant, an agent or a provider", Needs: OperateFleet, Method: "POST", Path: "/v1/pauses",
+			Failures: failures(noAgent()),
+			ID:       "pause", Tag: "pauses", Summary: "Pause a tenant, an agent or a provider", Needs: OperateFleet, Method: "POST", Path: "/v1/pauses",
 			Text: "Within seconds its runs begin no further step, and models of a paused provider are not called: runs fall back to " +
 				"another model of their agent, or wait. What is paused already stays as it is.",
 			Body: PauseRequest{},
 		},
 		{
 			Subject: SubjectResume, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
-			ID: "resume", Tag: "pauses", Summary: "Resume what is paused", Needs: OperateFleet, Method: "DELETE", Path: "/v1/pauses/{kind}/{name}",
+			Failures: failures(notFound(ErrNotPaused, "It is not paused.")),
+			ID:       "resume", Tag: "pauses", Summary: "Resume what is paused", Needs: OperateFleet, Method: "DELETE", Path: "/v1/pauses/{kind}/{name}",
 			Text:    "The answer is the pause as it was. Within seconds the runs that it kept go on.",
 			Headers: list(Parameter{Name: HeaderBy, Text: "Who resumes it; it is kept with the change."}),
 			Fields:  map[string]string{"reason": "none"},
@@ -363,7 +395,8 @@ func fleet() []Operation {
 		},
 		{
 			Subject: SubjectWorkerDrain, Asks: WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,
-			ID: "drainWorker", Tag: "workers", Summary: "Take a worker out of the fleet", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
+			Failures: failures(notFound(ErrNoWorker, "No worker has this id or name."), conflict(ErrManyWorkers, "Several workers have the name: give the id of one.")),
+			ID:       "drainWorker", Tag: "workers", Summary: "Take a worker out of the fleet", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
 			Text:   "It takes nothing new, hands its runs back after their step, and ends. The id may be its name, when no other has it.",
 			Fields: map[string]string{"worker": "path:id"}, AnyName: true,
 		},
@@ -379,19 +412,20 @@ func fleet() []Operation {
 		},
 		{
 			Subject: SubjectIndex, Asks: Empty{}, Reply: IndexStatus{},
-			ID: "indexStatus", Tag: "tasks", Summary: "How far the index of runs is", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
-			Text: "Of the dispatcher that answers. 501: it has no index of runs.",
+			Failures: failures(noIndex()),
+			ID:       "indexStatus", Tag: "tasks", Summary: "How far the index of runs is", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
+			Text: "Of the dispatcher that answers.",
 		},
-		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true}, // lists of all lack runs until it is done
+		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true, Failures: failures(noIndex())}, // lists of all lack runs until it is done
 	}
 }
 
 // keys are by hand over HTTP: a key is made where it is asked for, and only its hash travels on.
 func keys() []Operation {
 	return []Operation{
-		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true, Untitled: true},
+		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true, Untitled: true, Failures: failures(conflict(nil, "There is a key with this id."))},
 		{Subject: SubjectKeyList, Summary: "The API keys, without what they are", Asks: KeyListRequest{}, Reply: KeyList{}},
-		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true},
+		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true, Failures: failures(notFound(ErrNoKey, "There is no such key."))},
 	}
 }
 
@@ -400,7 +434,7 @@ func lists() []Operation {
 	return []Operation{
 		{Subject: SubjectQueued, Summary: "The tasks that no worker has begun, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
 		{Subject: SubjectEvents, Summary: "Stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
-		{Subject: SubjectRuns, Summary: "Runs that have begun, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true},
-		{Subject: SubjectRunStats, Summary: "What became of runs, added up", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true},
+		{Subject: SubjectRuns, Summary: "Runs that have begun, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true, Failures: failures(noIndex())},
+		{Subject: SubjectRunStats, Summary: "What became of runs, added up", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex())},
 	}
 }

@@ -175,7 +175,7 @@ func (dl *DeadLetters) redriveAllDead(ctx context.Context, req control.DeadListR
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			out.Failed = append(out.Failed, control.DeadFailure{Seq: d.Seq, Error: *request.Problem(err)})
+			out.Failed = append(out.Failed, control.DeadFailure{Seq: d.Seq, Error: *request.ProblemOf(control.Of(control.SubjectDeadRedrive), err)})
 			return nil
 		}
 		out.Redriven = append(out.Redriven, done)

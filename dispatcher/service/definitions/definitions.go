@@ -96,20 +96,19 @@ func (ds *Definitions) applyAgent(ctx context.Context, req control.AgentApply) (
 func (ds *Definitions) deleteAgent(ctx context.Context, req control.CatalogDelete) (any, error) {
 	c, err := ds.cfg.Catalog.DeleteAgent(ctx, req)
 	if err != nil {
-		return nil, request.NoAgent(err)
+		return nil, err
 	}
 	ds.announce(ctx, control.EventAgentApplied, c)
 	return c, nil
 }
 
 func (ds *Definitions) getAgent(ctx context.Context, req control.CatalogRequest) (any, error) {
-	r, err := ds.cfg.Catalog.AgentAt(ctx, req.Name, req.Revision)
-	return r, request.NoAgent(err)
+	return ds.cfg.Catalog.AgentAt(ctx, req.Name, req.Revision)
 }
 
 func (ds *Definitions) agentHistory(ctx context.Context, req control.CatalogRequest) (any, error) {
 	changes, err := ds.cfg.Catalog.AgentHistory(ctx, req.Name)
-	return control.History{Changes: changes}, request.NoAgent(err)
+	return control.History{Changes: changes}, err
 }
 
 func (ds *Definitions) putPrompt(ctx context.Context, req control.PromptPut) (any, error) {

@@ -66,7 +66,7 @@ func (ks *Keys) revokeKey(ctx context.Context, req control.KeyRevoke) (any, erro
 		case err != nil:
 			return nil, err
 		case !ok || k.Tenant != req.Tenant:
-			return nil, request.NotFound(messages.CodeNotFound, errors.New("no such key"))
+			return nil, control.ErrNoKey
 		}
 	}
 	c, changed, err := ks.cfg.Catalog.RevokeKey(ctx, req.ID, req.By)
@@ -74,7 +74,7 @@ func (ks *Keys) revokeKey(ctx context.Context, req control.KeyRevoke) (any, erro
 	case err != nil:
 		return nil, err
 	case c.Revision == 0: // there never was one; revoking one twice is no mistake
-		return nil, request.NotFound(messages.CodeNotFound, errors.New("no such key"))
+		return nil, control.ErrNoKey
 	}
 	if changed {
 		ks.cfg.Log.InfoContext(ctx, "API key revoked", "key", c.Name, "by", c.By)

@@ -42,7 +42,7 @@ func TestAKeyIsRevokedByItsTenant(t *testing.T) {
 	if err := ask(control.SubjectKeyCreate, create); !is(err, messages.CodeConflict) {
 		t.Errorf("the same id again: %v", err)
 	}
-	if err := ask(control.SubjectKeyRevoke, control.KeyRevoke{Tenant: "harbour", ID: id}); !is(err, messages.CodeNotFound) {
+	if err := ask(control.SubjectKeyRevoke, control.KeyRevoke{Tenant: "harbour", ID: id}); !errors.Is(err, control.ErrNoKey) {
 		t.Errorf("by another tenant: %v", err)
 	}
 	if _, ok, err := stored.Key(ctx, id); !ok || err != nil {

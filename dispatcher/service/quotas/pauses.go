@@ -3,11 +3,9 @@ package quotas
 import (
 	"cmp"
 	"context"
-	"net/http"
+	"fmt"
 	"slices"
 
-	"github.com/longshore-run/longshore/dispatcher/service/request"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -35,7 +33,7 @@ func (qs *Quotas) pause(ctx context.Context, req control.PauseRequest) (any, err
 	}
 	if req.Kind == queue.QuotaAgent {
 		if _, err := qs.cfg.Catalog.Agent(ctx, req.Name); err != nil {
-			return nil, request.NoAgent(err)
+			return nil, err
 		}
 	}
 	paused := control.PausedThing{QuotaRef: req.QuotaRef}
@@ -56,10 +54,7 @@ func (qs *Quotas) resume(ctx context.Context, req control.PauseRequest) (any, er
 	was := control.PausedThing{QuotaRef: req.QuotaRef}
 	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q queue.Quota) (queue.Quota, error) {
 		if q.Paused == nil {
-			return q, &messages.Problem{
-				Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-				Code: messages.CodeNotFound, Detail: req.String() + " is not paused",
-			}
+			return q, fmt.Errorf("%s: %w", req, control.ErrNotPaused)
 		}
 		was.Pause, q.Paused = *q.Paused, nil
 		return q, nil

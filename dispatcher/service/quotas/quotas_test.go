@@ -69,8 +69,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	if err := ask(control.SubjectResume, control.PauseRequest{QuotaRef: of}); err != nil {
 		t.Fatal(err)
 	}
-	var p *messages.Problem
-	if err := ask(control.SubjectResume, control.PauseRequest{QuotaRef: of}); !errors.As(err, &p) || p.Code != messages.CodeNotFound {
+	if err := ask(control.SubjectResume, control.PauseRequest{QuotaRef: of}); !errors.Is(err, control.ErrNotPaused) {
 		t.Errorf("a second resume: %v", err)
 	}
 	if all, err := granted.QuotaStates(ctx); err != nil || len(all) != 0 {

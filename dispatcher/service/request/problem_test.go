@@ -10,8 +10,6 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus/batches"
-	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -28,14 +26,9 @@ func TestProblems(t *testing.T) {
 	}{
 		{&messages.FieldError{Field: "limit", Reason: "is too large"}, http.StatusBadRequest, messages.CodeInvalidInput, "is too large"},
 		{messages.ErrUnknownAgent, http.StatusBadRequest, messages.CodeUnknownAgent, messages.ErrUnknownAgent.Error()},
-		{request.NoAgent(messages.ErrUnknownAgent), http.StatusNotFound, messages.CodeUnknownAgent, messages.ErrUnknownAgent.Error()},
-		{messages.ErrUnknownPrompt, http.StatusNotFound, messages.CodeNotFound, messages.ErrUnknownPrompt.Error()},
 		{messages.ErrRevision, http.StatusConflict, messages.CodeConflict, messages.ErrRevision.Error()},
 		{runlog.ErrNotFound, http.StatusNotFound, messages.CodeNotFound, "no such run"},
 		{runlog.ErrEnded, http.StatusConflict, messages.CodeConflict, "the run has ended"},
-		{batches.ErrNoBatch, http.StatusNotFound, messages.CodeNotFound, "no such batch"},
-		{deadletters.ErrNoLetter, http.StatusNotFound, messages.CodeNotFound, "no such dead letter"},
-		{schedules.ErrNoSchedule, http.StatusNotFound, messages.CodeNotFound, schedules.ErrNoSchedule.Error()},
 		{schedules.ErrScheduleMoved, http.StatusConflict, messages.CodeConflict, schedules.ErrScheduleMoved.Error()},
 		{record.ErrNewerVersion, http.StatusNotImplemented, messages.CodeInternal, "the log was written by a newer version than this dispatcher's"},
 		{nats.ErrMaxPayload, http.StatusRequestEntityTooLarge, messages.CodeInternal, "the answer is larger than the server's max_payload"},

@@ -4,10 +4,8 @@ package sessions
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -64,7 +62,7 @@ func (s *Sessions) get(ctx context.Context, body []byte) (any, error) {
 	case err != nil:
 		return nil, err
 	case found.Empty():
-		return nil, noSession()
+		return nil, control.ErrNoSession
 	default:
 		return control.StatusOf(&found, req.Tenant, req.Name), nil
 	}
@@ -78,19 +76,12 @@ func (s *Sessions) remove(ctx context.Context, body []byte) (any, error) {
 	was, err := s.controller.ForgetSession(ctx, req.Tenant, req.Name)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
-		return nil, noSession()
+		return nil, control.ErrNoSession
 	case errors.Is(err, runlog.ErrSessionBusy):
-		return nil, request.Conflict(err.Error())
+		return nil, control.ErrSessionBusy
 	case err != nil:
 		return nil, err
 	default:
 		return control.StatusOf(&was, req.Tenant, req.Name), nil
-	}
-}
-
-func noSession() *messages.Problem {
-	return &messages.Problem{
-		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-		Code: messages.CodeNotFound, Detail: "no such session",
 	}
 }

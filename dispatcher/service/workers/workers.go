@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
@@ -86,8 +85,8 @@ func (ws *Workers) drain(ctx context.Context, req control.WorkerDrain) (any, err
 	return w, nil
 }
 
-func noWorker(name string) *messages.Problem {
-	return request.NotFound(messages.CodeNotFound, fmt.Errorf("no worker answers to %s", strict.Clip(name, 128)))
+func noWorker(name string) error {
+	return fmt.Errorf("%w: none answers to %s", control.ErrNoWorker, strict.Clip(name, 128))
 }
 
 func (ws *Workers) lanes(ctx context.Context, req control.LanesRequest) (any, error) {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 var (
 	// ErrNoBatch means that there is no such batch.
-	ErrNoBatch = errors.New("no such batch")
+	ErrNoBatch = control.ErrNoBatch
 	// ErrBatchMoved means that another caller has changed the batch meanwhile.
 	ErrBatchMoved = errors.New("the batch was changed in the meantime; try again")
 )

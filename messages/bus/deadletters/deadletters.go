@@ -2,7 +2,6 @@ package deadletters
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -14,7 +13,7 @@ import (
 )
 
 // ErrNoLetter means that there is no such dead letter, or it belongs to another tenant.
-var ErrNoLetter = errors.New("no such dead letter")
+var ErrNoLetter = control.ErrNoLetter
 
 // Letter is a dead letter as the stream has it.
 type Letter struct {

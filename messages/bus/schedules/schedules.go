@@ -26,7 +26,7 @@ const (
 
 var (
 	// ErrNoSchedule means that there is no such schedule.
-	ErrNoSchedule = errors.New("no such schedule")
+	ErrNoSchedule = control.ErrNoSchedule
 	// ErrScheduleMoved means that another client has changed the schedule, or its outcome, in the meantime.
 	ErrScheduleMoved = errors.New("the schedule has changed meanwhile")
 

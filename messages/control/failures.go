@@ -1,0 +1,93 @@
+package control
+
+import (
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// What requests to a dispatcher mean when they fail. Clients in Go get these errors back, with the problem that says more.
+var (
+	ErrNotFound    = errors.New("no such run")
+	ErrConflict    = errors.New("the id is taken by another task")
+	ErrEnded       = errors.New("the run has ended")
+	ErrNotEnded    = errors.New("the run has not ended")
+	ErrNotBegun    = errors.New("the run has not begun")
+	ErrNotSteered  = errors.New("not told")
+	ErrDecided     = errors.New("not decided")
+	ErrNoSession   = errors.New("no such session")
+	ErrSessionBusy = errors.New("the session has runs that have not ended yet")
+	ErrNoBatch     = errors.New("no such batch")
+	ErrNoSchedule  = errors.New("no such schedule")
+	ErrNotRun      = errors.New("the schedule was not run")
+	ErrNoLetter    = errors.New("no such dead letter")
+	ErrNotPaused   = errors.New("it is not paused")
+	ErrNoWorker    = errors.New("no such worker")
+	ErrManyWorkers = errors.New("several workers have the name")
+	ErrNoKey       = errors.New("no such API key")
+	ErrNoIndex     = errors.New("the dispatcher has no index of runs: set LONGSHORE_INDEX")
+)
+
+// Statuses of failures, as in HTTP.
+const (
+	statusNotFound       = 404
+	statusConflict       = 409
+	statusNotImplemented = 501
+)
+
+func notFound(err error, text string) Failure {
+	return Failure{Err: err, Status: statusNotFound, Code: messages.CodeNotFound, Text: text}
+}
+
+func conflict(err error, text string) Failure {
+	return Failure{Err: err, Status: statusConflict, Code: messages.CodeConflict, Text: text}
+}
+
+// failures are those of an operation.
+func failures(f ...Failure) []Failure { return f }
+
+// Failures of more than one operation.
+
+func noRun() Failure {
+	return notFound(ErrNotFound, "There is no such run, or it was removed after its retention.")
+}
+
+func noBatch() Failure {
+	return notFound(ErrNoBatch, "There is no such batch.")
+}
+
+func noSession() Failure {
+	return notFound(ErrNoSession, "The session never had a run, or was deleted.")
+}
+
+func noAgent() Failure {
+	return Failure{Err: messages.ErrUnknownAgent, Status: statusNotFound, Code: messages.CodeUnknownAgent, Text: "There is no such agent, or no such revision of it."}
+}
+
+func noPrompt() Failure {
+	return notFound(messages.ErrUnknownPrompt, "There is no such prompt, or no such version of it.")
+}
+
+func noPlan() Failure {
+	return notFound(ErrNoSchedule, "There is no such schedule.")
+}
+
+func noLetter() Failure {
+	return notFound(ErrNoLetter, "There is no such dead letter, or it is another tenant's.")
+}
+
+func moved() Failure {
+	return conflict(messages.ErrRevision, "It was changed since the revision that the change is for.")
+}
+
+func decided() Failure {
+	return conflict(ErrDecided, "The run does not wait for this: another decision came first, the time for it is over, or the arguments of the call differ.")
+}
+
+func idTaken() Failure {
+	return conflict(ErrConflict, "The id is that of another task.")
+}
+
+func noIndex() Failure {
+	return Failure{Err: ErrNoIndex, Status: statusNotImplemented, Code: messages.CodeInternal, Text: "This dispatcher has no index of runs, or cannot ask it now."}
+}
