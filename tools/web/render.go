@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"golang.org/x/net/html/charset"
 
 	"github.com/longshore-run/longshore/messages"
@@ -96,7 +94,7 @@ func written(body []byte, kind, format string, h *hop) (_ string, more bool, _ e
 		return "", false, fmt.Errorf("the body is %d bytes of %s and no text; ask with format raw for the bytes", len(body), strict.Clip(kind, 64))
 	}
 	if page {
-		converted, err := htmltomarkdown.ConvertString(text, converter.WithDomain(h.url.Scheme+"://"+h.url.Host))
+		converted, err := markdown(text, h.url.Scheme+"://"+h.url.Host)
 		if err != nil {
 			return "", false, errors.New("the page cannot be written as Markdown; ask with format text for its HTML")
 		}
