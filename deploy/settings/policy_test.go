@@ -40,7 +40,7 @@ func TestPolicyFile(t *testing.T) {
 
 func TestWrongPolicyFiles(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
-		"an unknown field":   {"  fleet: {tool: {}}", "spec.fleet.tool: unknown field"},
+		"an unknown field":   {"  fleet: {tool: {}}", "spec.fleet.tool: unknown field: did you mean tools?"},
 		"a broken pattern":   {"  fleet: {content: [{name: a, pattern: '('}]}", "spec.fleet.content[0].pattern: "},
 		"any text":           {"  fleet: {content: [{name: a, pattern: 'x*'}]}", "spec.fleet.content[0].pattern: matches the empty text"},
 		"a strange category": {"  tenants: {acme: {content: [{name: a, category: poem}]}}", "spec.tenants.acme.content[0].category: must be one of card, email"},

@@ -239,7 +239,7 @@ func (p *Provider) load(dir string, env map[string]string) error {
 	switch {
 	case p.KeyEnv != "":
 		if p.Key = env[p.KeyEnv]; p.Key == "" {
-			return p.wrong("keyEnv", "the variable %s is not set: set it to the key of this provider", oneLine(p.KeyEnv))
+			return p.wrong("keyEnv", "%s is not set: set it to the key of this provider", shownVariable(p.KeyEnv, "keyEnv"))
 		}
 		field = "keyEnv"
 	case p.KeyFile != "":

@@ -79,7 +79,7 @@ func parseTools(data []byte, dir string, env map[string]string) (*Granted, error
 		Spec       map[string]json.RawMessage `json:"spec"`
 	}
 	if err := strict.Decode(asJSON, &file); err != nil {
-		return nil, err
+		return nil, written(err)
 	}
 	if file.APIVersion != toolsVersion {
 		return nil, &messages.FieldError{Field: "apiVersion", Reason: "must be " + toolsVersion}
@@ -105,11 +105,19 @@ func parseTools(data []byte, dir string, env map[string]string) (*Granted, error
 	return &Granted{Credentials: store, Families: file.Spec, Dir: dir, Path: env["PATH"], Home: env["HOME"]}, nil
 }
 
+// written explains the null of YAML, which is what a name without a value reads as.
+func written(err error) error {
+	if fe, ok := errors.AsType[*messages.FieldError](err); ok && fe.Reason == "null is not allowed" {
+		return &messages.FieldError{Field: fe.Field, Reason: "has no value: write {} for the defaults, or leave it out"}
+	}
+	return err
+}
+
 // secretOf reads the secret of a credential.
 func secretOf(c credential.Config, dir string, env map[string]string) (string, error) {
 	if c.Env != "" {
 		if env[c.Env] == "" {
-			return "", fmt.Errorf("the variable %s is not set: set it to the secret", strict.Shown(c.Env))
+			return "", fmt.Errorf("%s is not set: set it to the secret", shownVariable(c.Env, "env"))
 		}
 		return env[c.Env], nil
 	}

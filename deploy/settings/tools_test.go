@@ -68,10 +68,14 @@ func TestToolsFile(t *testing.T) {
 func TestWrongToolsFiles(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
 		"no variable":       {"  credentials: {a: {env: MISSING}}", "spec.credentials.a: the variable MISSING is not set"},
+		"a secret for env":  {"  credentials: {a: {env: sk-live-7f}}", "spec.credentials.a.env: must be the name of the variable"},
+		"one like a name":   {"  credentials: {a: {env: ghp_7fA}}", "spec.credentials.a: the variable that env names is not set"},
 		"an empty file":     {"  credentials: {a: {file: empty}}", "spec.credentials.a: the file empty is empty"},
 		"no file":           {"  credentials: {a: {file: gone}}", "spec.credentials.a: "},
 		"a strange name":    {"  credentials: {a b: {file: key}}", "spec.credentials.a b"},
 		"an unknown field":  {"  credentials: {a: {file: key, colour: red}}", "spec.credentials.a.colour: unknown field"},
+		"a slip":            {"  credentials: {a: {flie: key}}", "spec.credentials.a.flie: unknown field: did you mean file?"},
+		"no value":          {"  kv:", "spec.kv: has no value: write {} for the defaults"},
 		"no host":           {"  credentials: {a: {file: key, header: X-Key}}", "spec.credentials.a.hosts: is missing"},
 		"a list":            {"  - http", "spec: must be an object"},
 		"another kind":      {"  {}\nkind: Agent", "kind"},
@@ -80,7 +84,7 @@ func TestWrongToolsFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := toolsFile(t, c.spec)
 			_, err := worker(file)
-			if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: "+file+": ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: "+file+": ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "7f") {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})

@@ -35,8 +35,9 @@ func TestPageOfKV(t *testing.T) {
 // A part that cannot be opened ends the start with the field and without the secret.
 func TestPartsOfKVThatAreWrong(t *testing.T) {
 	for part, want := range map[string]string{
-		"  kv: {}\n":               "spec.kv.redis: is missing, and REDIS_URL is none: name the credential that holds the URL of a Redis",
-		"  kv: {redis: nowhere}\n": `spec.kv.redis: "nowhere": there is no credential of that name`,
+		"  kv: {}\n":                           "spec.kv.redis: is missing, and REDIS_URL is none: name the credential that holds the URL of a Redis",
+		"  kv: {redis: nowhere}\n":             `spec.kv.redis: is not the name of a credential`,
+		"  kv: {redis: 'redis://:s3cret@h'}\n": `spec.kv.redis: is not the name of a credential`,
 		"  kv: {redis: store}\n  credentials: {store: {env: STORE_URL}}\n": "spec.kv.redis: redis url: want redis://",
 		"  kv: {keys: -1}\n": "spec.kv.keys: must be 1 to 10000",
 		"  kv: {url: x}\n":   "spec.kv.url: ",

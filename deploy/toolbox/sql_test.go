@@ -38,7 +38,8 @@ func TestPartsOfSQLThatAreWrong(t *testing.T) {
 	for part, want := range map[string]string{
 		"  sql: {}\n": "spec.sql.databases: must name 1 to 64 databases",
 		"  sql: {databases: {a: {driver: sqlite, file: none.db}}}\n":                                   "spec.sql.databases.a.file: is not a file that can be read",
-		"  sql: {databases: {a: {driver: postgres, dsn: nowhere}}}\n":                                  `spec.sql.databases.a.dsn: "nowhere": there is no credential of that name`,
+		"  sql: {databases: {a: {driver: postgres, dsn: nowhere}}}\n":                                  `spec.sql.databases.a.dsn: is not the name of a credential`,
+		"  sql: {databases: {a: {driver: postgres, dsn: 'postgres://u:s3cret@h/d'}}}\n":                `spec.sql.databases.a.dsn: is not the name of a credential`,
 		"  sql: {databases: {a: {driver: postgres, dsn: at}}}\n  credentials: {at: {env: SHOP_URL}}\n": "spec.sql.databases.a.dsn: the secret of the credential is not a URL such as",
 		"  sql: {databases: {a: {driver: postgres, dsn: at, rows: -1}}}\n":                             "spec.sql.databases.a.rows: must be 1 to 10000",
 		"  sql: {databases: {a: {driver: postgres, dsn: at, password: x}}}\n":                          "spec.sql.databases.a.password: ",

@@ -37,6 +37,8 @@ func (c *Config) Check(field string) error {
 		return wrong("env", "is missing: name the variable that holds the secret, or a file")
 	case c.Env != "" && c.File != "":
 		return wrong("file", "env is set too: the secret stands in one place")
+	case c.Env != "" && !variable(c.Env):
+		return wrong("env", "must be the name of the variable that holds the secret: letters, digits and _. A secret does not belong in this file")
 	case strings.ContainsFunc(c.Header, func(r rune) bool { return !tokenRune(r) }):
 		return wrong("header", "is not the name of a header")
 	case c.Prefix != nil && strings.ContainsFunc(*c.Prefix, unprintable):
@@ -54,11 +56,22 @@ func tokenRune(r rune) bool {
 	return r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 }
 
+// variable reports whether a text may be the name of a variable.
+func variable(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// Errors of Add. The text names the credential and the host and is fit for a model.
+// Errors of Add. The text names the credential, if there is one, and the host, and is fit for a model.
 var (
-	ErrUnknown = errors.New("there is no credential of that name")
+	ErrUnknown = errors.New("is not the name of a credential")
 	ErrHost    = errors.New("the credential is not for this host")
 )
 
@@ -133,11 +146,20 @@ func (s *Store) Redact(name string, answer []byte) []byte {
 	return bytes.ReplaceAll(answer, []byte(s.named[name].value), []byte("[redacted]"))
 }
 
+// unknown is the error of a name that no credential has. It does not repeat the name: those who mistake the field for the place of
+// the secret write the secret there.
+func (s *Store) unknown() error {
+	if names := s.Names(); len(names) > 0 {
+		return fmt.Errorf("%w; known: %s", ErrUnknown, strings.Join(names, ", "))
+	}
+	return fmt.Errorf("%w: spec.credentials has none", ErrUnknown)
+}
+
 // Secret returns a secret for a connection that is not HTTP and that the operator configured to use it. It is not for
 // values that come from a model or an agent.
 func (s *Store) Secret(name string) (string, error) {
 	if !s.Has(name) {
-		return "", fmt.Errorf("%q: %w", strict.Shown(name), ErrUnknown)
+		return "", s.unknown()
 	}
 	return s.named[name].value, nil
 }
@@ -146,7 +168,7 @@ func (s *Store) Secret(name string) (string, error) {
 // when the request would carry it in clear text to anything but the machine itself.
 func (s *Store) Add(name string, req *http.Request) error {
 	if !s.Has(name) {
-		return fmt.Errorf("%q: %w", strict.Shown(name), ErrUnknown)
+		return s.unknown()
 	}
 	n, at := s.named[name], hosts.Endpoint(req.URL)
 	if !n.hosts.Lists(at) {

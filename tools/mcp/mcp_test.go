@@ -257,7 +257,7 @@ func TestConfigIsChecked(t *testing.T) {
 		`{"servers":{"a":{"command":[]}}}`: "servers.a.command: must be a program",
 		`{"servers":{"a":{"command":["x"],"url":"https://x"}}}`:                                                                                   "servers.a.url: command is set too",
 		`{"servers":{"a":{"command":["x"],"env":{"A=B":"c"}}}}`:                                                                                   "servers.a.env.A=B: is not the name",
-		`{"servers":{"a":{"command":["x"],"secrets":{"A":"nope"}}}}`:                                                                              "servers.a.secrets.A: \"nope\": there is no credential of that name",
+		`{"servers":{"a":{"command":["x"],"secrets":{"A":"nope"}}}}`:                                                                              "servers.a.secrets.A: is not the name of a credential; known: tracker",
 		`{"servers":{"a":{"command":["x"],"credential":"tracker"}}}`:                                                                              "servers.a.credential: is for a url",
 		`{"servers":{"a":{"command":["x"],"effects":{"b":"never"}}}}`:                                                                             "servers.a.effects.b: must be read",
 		`{"servers":{"a":{"command":["x"],"timeout":"1ms"}}}`:                                                                                     "servers.a.timeout: must be 1s",
