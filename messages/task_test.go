@@ -71,7 +71,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"trailing data":         {`{"input":"x"}}`, "task", "unexpected data after the value at byte 13"},
 		"unknown field":         {`{"input":"x","prompt":"y"}`, "prompt", "unknown field"},
 		"unknown limit":         {`{"input":"x","limits":{"webhook":1}}`, "limits.webhook", "unknown field"},
-		"other case":            {`{"Input":"x"}`, "Input", "unknown field"},
+		"other case":            {`{"Input":"x"}`, "Input", "unknown field: did you mean input?"},
 		"given twice":           {`{"input":"x","input":"y"}`, "input", "given twice"},
 		"twice in context":      {`{"input":"x","context":{"a":{"b":1,"b":2}}}`, "context.a.b", "given twice"},
 		"invalid UTF-8":         {"{\"input\":\"\xff\"}", "input", "invalid UTF-8"},

@@ -162,6 +162,9 @@ func (d *decoder) fields(v reflect.Value) error {
 			_, err := d.raw()
 			return err
 		case !ok:
+			if near := nearest(key, known); near != "" {
+				return d.fail("unknown field: did you mean %s?", near)
+			}
 			return d.fail("unknown field")
 		}
 		to := v.FieldByIndex(f.index)

@@ -20,7 +20,7 @@ func ExampleDecode() {
 	// Output:
 	// 3
 	// maxSteps: must be an integer, not a string
-	// maxsteps: unknown field
+	// maxsteps: unknown field: did you mean maxSteps?
 	// maxSteps: given twice
 	// body: not valid JSON: it ends too early
 }
