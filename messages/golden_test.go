@@ -58,6 +58,7 @@ func wire() map[string]any {
 		"head":              &head,
 		"head_first":        new(first()),
 		"head_kin":          new(kin()),
+		"head_earlier":      new(earlier()),
 		"head_quarantine":   &tried,
 		"head_shown":        &shown,
 		"agent_result":      &result,
@@ -248,6 +249,18 @@ func fullFeedback() *control.Feedback {
 func kin() record.Head {
 	h := record.Follow(ref, record.Head{}, &record.Started{Parent: fullParent()}, fullDelegated())
 	h.Children.Seq, h.Children.Ended, h.Children.Completed = 12, 3, 1
+	h.ID, h.Time = ref.Run, noon
+	return h
+}
+
+// earlier is a run that delegates again before all children of the first call have ended.
+func earlier() record.Head {
+	again := fullDelegated()
+	again.Number = 2
+	before := kin()
+	before.Children.Ended = 1
+	h := record.Follow(ref, before, again)
+	h.Children.Seq = 16
 	h.ID, h.Time = ref.Run, noon
 	return h
 }

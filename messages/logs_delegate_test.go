@@ -2,6 +2,7 @@ package messages_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -101,6 +102,48 @@ func TestHeadsOfParents(t *testing.T) {
 		if h.Phase != tc.want {
 			t.Errorf("%s: %s, want %s", name, h.Phase, tc.want)
 		}
+	}
+}
+
+// A delegation after which others come is heard of until all of its children have ended; its ends wake no parent.
+func TestHeadsOfEarlierDelegations(t *testing.T) {
+	t.Parallel()
+	named := func(number int) *record.Delegated {
+		return &record.Delegated{Number: number, Need: 1, Agents: make([]record.Delegatee, 1), Children: make([]record.Child, 2)}
+	}
+	end := func(number, index int) record.Record {
+		return &record.ChildEnded{Number: number, Index: index, Status: messages.StatusCompleted}
+	}
+	h := record.Head{}
+	for _, r := range []record.Record{
+		&record.Started{}, &record.Claimed{}, named(1), end(1, 0), end(1, 1), named(2), end(2, 0), named(3), end(3, 1), named(4),
+		&record.Parked{Reason: queue.ParkChildren},
+	} {
+		h = record.Follow(ref, h, r)
+	}
+	untold := func() (out []string) {
+		for number := range 6 {
+			for index := range 2 {
+				if !h.ChildTold(number, index) {
+					out = append(out, fmt.Sprintf("%d.%d", number, index))
+				}
+			}
+		}
+		return out
+	}
+	if got := untold(); !slices.Equal(got, []string{"2.1", "3.0", "4.0", "4.1"}) || len(h.Earlier) != 2 {
+		t.Errorf("not told: %v, of %+v", got, h.Earlier)
+	}
+	before := h
+	h = record.Follow(ref, h, end(2, 1), end(2, 1), end(2, 0), end(1, 0), end(9, 0))
+	if got := untold(); !slices.Equal(got, []string{"3.0", "4.0", "4.1"}) || len(h.Earlier) != 1 || h.Phase != record.PhaseParked {
+		t.Errorf("not told: %v, of %+v, %s", got, h.Earlier, h.Phase)
+	}
+	if len(before.Earlier) != 2 || before.Earlier[0].Open() != 1 {
+		t.Errorf("the head before was changed: %+v", before.Earlier)
+	}
+	if h = record.Follow(ref, h, end(4, 0)); h.Phase != record.PhaseReady {
+		t.Errorf("the end that is enough leaves it %s", h.Phase)
 	}
 }
 

@@ -20,19 +20,21 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/delegate"
 	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
 // puppet is a model that does what the input of the task says, line by line, a turn each: "say x" answers, "delegate {…}" and other
-// names of tools call one, "wait" holds the reply back until release or the call is aborted, "fail" is an error of the model. A run whose
+// names of tools call one, "wait" holds the reply back until release or the call is aborted, "dawdle" until its own release whatever happens, "fail" is an error of the model. A run whose
 // lines are used up answers with the last result of a tool.
 type puppet struct {
 	arrived chan struct{}
 	free    chan struct{}
+	late    chan struct{} // for those who dawdle
 }
 
 func newPuppet() *puppet {
-	return &puppet{arrived: make(chan struct{}, 1000), free: make(chan struct{})}
+	return &puppet{arrived: make(chan struct{}, 1000), free: make(chan struct{}), late: make(chan struct{})}
 }
 
 func (p *puppet) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Delta, error] {
@@ -75,6 +77,13 @@ func (p *puppet) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 				return
 			}
 			reply.Message.Content = messages.TextContent("waited")
+		case "dawdle":
+			select {
+			case <-p.late:
+			case <-time.After(patience):
+			}
+			yield(model.Delta{}, context.Canceled)
+			return
 		case "say":
 			reply.Message.Content = messages.TextContent(rest)
 		default:
@@ -256,6 +265,81 @@ func TestDelegateEnoughHaveEnded(t *testing.T) {
 	}
 }
 
+// A child that is no longer waited for ends when its parent has delegated again: its end is told all the same, and what it was given
+// comes back.
+func TestDelegateAgainBeforeTheEnd(t *testing.T) {
+	parent := boss(1)
+	parent.Budget = &messages.Budget{Caps: messages.Caps{Tokens: 4000}}
+	parent.MaxTokens = 20
+	child := hand()
+	child.MaxTokens = 20
+	h := open(t, 30*time.Second, withDefaults(parent, child)...)
+	p := newPuppet()
+	h.worker("w", p, worker.Config{}, delegateTools(t)...)
+	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(
+		asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", "say quick") + "\n" + asks(t, nil, "hand", "wait", "say d"),
+	)})
+	select {
+	case <-p.arrived: // the parent has delegated again
+	case <-time.After(patience):
+		t.Fatal("the parent does not delegate again")
+	}
+	close(p.late)
+	h.result(messages.Ref{Tenant: run.Tenant, Run: record.ChildRun(run, 1, 0)})
+	close(p.free)
+	r := h.result(run)
+	if r.Below == nil || r.Below.Runs != 4 {
+		t.Errorf("below: %+v", r.Below)
+	}
+	state, told, late, newest := &agent.State{}, map[string]bool{}, 0, 0
+	for e, err := range h.logs().Read(t.Context(), run, 0, runlog.Tail) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Records {
+			switch r := r.(type) {
+			case *record.Delegated:
+				newest = r.Number
+			case *record.ChildEnded:
+				if told[r.Run] = true; r.Number < newest {
+					late++
+				}
+			}
+		}
+		if err := state.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(told) != 4 || late == 0 {
+		t.Errorf("told of %d of 4 ends, %d of them late", len(told), late)
+	}
+	if state.Held != (record.Share{}) || len(state.Earlier) > 0 {
+		t.Errorf("still set aside: %+v, for %d calls", state.Held, len(state.Earlier))
+	}
+	h.noneLeft(run)
+}
+
+// A run of which children of many calls are still ending is told so when it delegates again.
+func TestDelegateWhileManyEnd(t *testing.T) {
+	parent := boss(1)
+	parent.MaxSteps = 2 * record.MaxEarlier
+	h := open(t, 30*time.Second, withDefaults(parent, hand())...)
+	p := newPuppet()
+	h.worker("w", p, worker.Config{Slots: 2 * record.MaxEarlier}, delegateTools(t)...)
+	var calls []string
+	for i := range record.MaxEarlier + 1 {
+		calls = append(calls, asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", fmt.Sprint("say ", i)))
+	}
+	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(strings.Join(calls, "\n"))})
+	r := h.result(run)
+	if want := fmt.Sprintf("Sub-tasks of %d earlier calls are still ending: hand out more later.", record.MaxEarlier); r.Result != want {
+		t.Errorf("%v, %+v", r.Result, r.Error)
+	}
+	close(p.late)
+	h.treeEnds(run, "")
+	h.noneLeft(run)
+}
+
 // Who cancels a run ends all below it: those that work, and those that wait in the queue.
 func TestDelegateCancelledTree(t *testing.T) {
 	h := open(t, 30*time.Second, withDefaults(boss(3), hand())...)
@@ -281,7 +365,7 @@ func TestDelegateCancelledTree(t *testing.T) {
 	h.noneLeft(run)
 }
 
-// treeEnds waits until all below a run have ended so.
+// treeEnds waits until all below a run have ended so; empty: in any way.
 func (h *house) treeEnds(run messages.Ref, status messages.Status) {
 	h.t.Helper()
 	for e, err := range h.logs().Read(h.t.Context(), run, 0, runlog.Tail) {
@@ -292,7 +376,7 @@ func (h *house) treeEnds(run messages.Ref, status messages.Status) {
 			if d, ok := r.(*record.Delegated); ok {
 				for i := range d.Children {
 					child := messages.Ref{Tenant: run.Tenant, Run: d.Children[i].Task.ID}
-					if r := h.result(child); r.Status != status {
+					if r := h.result(child); status != "" && r.Status != status {
 						h.t.Errorf("%s: %s %+v", child, r.Status, r.Error)
 					}
 					h.treeEnds(child, status)

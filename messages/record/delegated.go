@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -127,7 +128,11 @@ func (d *Delegated) Started(parent messages.Ref, index int) *Started {
 	}
 }
 
-// Awaited is which children of the newest delegation have ended, as the head of the parent holds it.
+// MaxEarlier bounds the calls of a run that have returned while children of theirs go on. A run that has so many delegates nothing more
+// until one of them has none.
+const MaxEarlier = 16
+
+// Awaited is which children of a delegation have ended, as the head of the parent holds it.
 type Awaited struct {
 	Seq       uint64 `json:"seq,omitempty"` // of the entry that names them
 	Number    int    `json:"number"`
@@ -164,7 +169,7 @@ func (a *Awaited) Add(r *ChildEnded) Awaited {
 // Open is how many have not ended.
 func (a *Awaited) Open() int { return a.Of - bits.OnesCount64(a.Ended) }
 
-// Left are the runs of a parent's newest delegation that have not ended, in order; nil: there are none.
+// Left are the runs of a delegation that have not ended, in order; nil: there are none.
 func (a *Awaited) Left(parent messages.Ref) (runs []string) {
 	for i := range a.count() {
 		if !a.Has(a.Number, i) {
@@ -202,15 +207,52 @@ type Kin struct {
 	Index  int    `json:"index"`
 }
 
+// Delegations are those of which the head holds the ends, the newest last.
+func (h *Head) Delegations() []Awaited {
+	if h.Children == nil {
+		return nil
+	}
+	return append(slices.Clone(h.Earlier), *h.Children)
+}
+
+// ChildTold reports whether a child has ended; true for one that the head does not know.
+func (h *Head) ChildTold(number, index int) bool {
+	for _, a := range h.Delegations() {
+		if a.Number == number {
+			return a.Has(number, index)
+		}
+	}
+	return true
+}
+
+// childEnded takes an end that was not told before into account.
+func (h *Head) childEnded(r *ChildEnded) {
+	if r.Number == h.Children.Number {
+		h.Children = new(h.Children.Add(r))
+		return
+	}
+	var left []Awaited
+	for i := range h.Earlier {
+		a := h.Earlier[i].Add(r)
+		if a.Open() > 0 {
+			left = append(left, a)
+		}
+	}
+	h.Earlier = left
+}
+
 func (h *Head) followKin(r Record) {
 	switch r := r.(type) {
 	case *Delegated:
+		if h.Children != nil && h.Children.Open() > 0 {
+			h.Earlier = append(slices.Clone(h.Earlier), *h.Children)
+		}
 		h.Children = new(r.Awaits())
 	case *ChildEnded:
-		if h.Children.Has(r.Number, r.Index) {
+		if h.ChildTold(r.Number, r.Index) {
 			return
 		}
-		h.Children = new(h.Children.Add(r))
+		h.childEnded(r)
 		if h.Phase == PhaseParked && h.Waits == queue.ParkChildren && h.Children.Enough() {
 			h.Phase = PhaseReady
 		}

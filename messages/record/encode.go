@@ -90,6 +90,9 @@ func appendHead(b []byte, h *Head) []byte {
 	if h.Children != nil {
 		b = appendRest(append(b, `,"children":`...), h.Children)
 	}
+	if len(h.Earlier) > 0 {
+		b = appendRest(append(b, `,"earlier":`...), h.Earlier)
+	}
 	if h.Parent != nil {
 		b = appendRest(append(b, `,"parent":`...), h.Parent)
 	}

@@ -64,9 +64,11 @@ type Head struct {
 	Status messages.Status `json:"status,omitempty"`
 	// Shown is that of the run: events of any entry are derived by it.
 	Shown *Shown `json:"shown,omitempty"`
-	// Children are those of the newest delegation. Parent is whose child it is.
-	Children *Awaited `json:"children,omitempty"`
-	Parent   *Kin     `json:"parent,omitempty"`
+	// Children are those of the newest delegation, Earlier those of delegations before of which some have not ended, MaxEarlier at most.
+	// Parent is whose child it is.
+	Children *Awaited  `json:"children,omitempty"`
+	Earlier  []Awaited `json:"earlier,omitempty"`
+	Parent   *Kin      `json:"parent,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -105,7 +107,7 @@ func Follow(run messages.Ref, prev Head, records ...Record) Head {
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
 		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status, Shown: prev.Shown,
-		Children: prev.Children, Parent: prev.Parent,
+		Children: prev.Children, Earlier: prev.Earlier, Parent: prev.Parent,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events),
 	}
 	if prev.FirstEvent == 0 {

@@ -18,7 +18,7 @@ type Tasks interface {
 	Nudge(ctx context.Context, run messages.Ref) error
 }
 
-// family is the children of the newest delegation of a run, as far as the head knows them.
+// family is the children of a delegation, as far as the head of the parent knows them.
 type family struct {
 	parent messages.Ref
 	of     *record.Awaited
@@ -125,8 +125,13 @@ func (k *Controller) orphan(ctx context.Context, f *family, index int) error {
 // EndChildren ends all that has not ended below a run which needs nothing of it any longer: because it has ended, will not go on, or has
 // enough. What does not exist yet never begins. Doing it again is harmless.
 func (k *Controller) EndChildren(ctx context.Context, run messages.Ref, h record.Head, reason string) error {
-	f := &family{parent: run, of: h.Children}
-	return f.open(func(i int) error { return k.endChild(ctx, f, i, reason) })
+	for _, of := range h.Delegations() {
+		f := &family{parent: run, of: &of}
+		if err := f.open(func(i int) error { return k.endChild(ctx, f, i, reason) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (k *Controller) endChild(ctx context.Context, f *family, index int, reason string) error {

@@ -112,7 +112,7 @@ func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 	case *record.Withdrawn:
 		return h.Cancel || h.Parent == nil || h.Parent.Run != r.Parent, nil
 	case *record.ChildEnded:
-		return h.Children.Has(r.Number, r.Index), nil
+		return h.ChildTold(r.Number, r.Index), nil
 	case *record.Answered:
 		if h.ParkSeq != r.Park || h.Phase == record.PhaseActive || h.Waits == queue.ParkChildren {
 			return false, ErrNotWaiting

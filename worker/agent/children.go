@@ -62,12 +62,39 @@ func (s *State) delegated(r *record.Delegated) {
 		s.Held.Runs += c.Share.Runs
 	}
 	s.Below.Runs += len(r.Children)
+	if before := s.Delegation; before != nil && before.Await.Open() > 0 {
+		for i := range before.Children { // the model was told
+			before.Children[i].Output = ""
+		}
+		s.Earlier = append(s.Earlier, before)
+	}
 	s.Delegation = d
 	s.Delegations++
 }
 
+// Ending is how many calls have returned while children of theirs go on.
+func (s *State) Ending() int {
+	if d := s.Delegation; d != nil && d.Done && d.Await.Open() > 0 {
+		return len(s.Earlier) + 1
+	}
+	return len(s.Earlier)
+}
+
+// delegation is the one with a number; nil: all of its children have ended, or there is none.
+func (s *State) delegation(number int) *Delegation {
+	if d := s.Delegation; d != nil && d.Await.Number == number {
+		return d
+	}
+	for _, d := range s.Earlier {
+		if d.Await.Number == number {
+			return d
+		}
+	}
+	return nil
+}
+
 func (s *State) childEnded(r *record.ChildEnded) {
-	d := s.Delegation
+	d := s.delegation(r.Number)
 	if d == nil || d.Await.Has(r.Number, r.Index) || r.Index >= len(d.Children) {
 		return
 	}
@@ -83,6 +110,7 @@ func (s *State) childEnded(r *record.ChildEnded) {
 		s.Held.Cost = messages.AddCost(s.Held.Cost, -c.Share.Cost)
 	}
 	s.inherit(r.Used)
+	s.Earlier = slices.DeleteFunc(slices.Clone(s.Earlier), func(d *Delegation) bool { return d.Await.Open() == 0 })
 }
 
 // inherit adds tools whose results may be in what the run has been told.
@@ -137,7 +165,9 @@ func (s *State) Share(n int) (each record.Share, limits *messages.Limits, failur
 	if left < n {
 		return each, nil, fmt.Sprintf("There may be %d runs below this one, of which %d are left: hand out fewer sub-tasks.", s.Agent.Delegate.Runs(), max(0, left))
 	}
-	each.Runs = (left - n) / n
+	if s.Agent.Delegate.Levels() > 1 { // else they cannot delegate
+		each.Runs = (left - n) / n
+	}
 	caps := s.Agent.Caps(s.Task.Limits)
 	limits = &messages.Limits{MaxSteps: max(1, s.Agent.Steps(s.Task.Limits)-s.Step)}
 	if allowed := s.granted(messages.CapTokens, float64(caps.Tokens)); allowed >= 0 {

@@ -68,6 +68,7 @@ type State struct {
 	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
 
 	Delegation  *Delegation    `json:"delegation,omitempty"`  // the newest
+	Earlier     []*Delegation  `json:"earlier,omitempty"`     // those before it of which children go on
 	Delegations int            `json:"delegations,omitempty"` // so far
 	Below       messages.Below `json:"below,omitzero"`        // what runs below used, as far as they told
 	Held        record.Share   `json:"held,omitzero"`         // what is set aside for those that did not
@@ -121,6 +122,10 @@ func (s *State) Clone() *State {
 	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
 	c.Meta = maps.Clone(s.Meta)
 	c.Delegation = s.Delegation.clone()
+	c.Earlier = slices.Clone(s.Earlier)
+	for i, d := range c.Earlier {
+		c.Earlier[i] = d.clone()
+	}
 	return &c
 }
 

@@ -41,6 +41,9 @@ func (x *toolWork) draft(ctx context.Context, c messages.ToolCall, asked *tools.
 		return nil, nil, untold("This program runs one agent alone and cannot hand out sub-tasks: do it yourself.")
 	}
 	s := x.journal.state
+	if n := s.Ending(); n >= record.MaxEarlier {
+		return nil, nil, untold("Sub-tasks of %d earlier calls are still ending: hand out more later.", n)
+	}
 	each, limits, failure := s.Share(len(asked.Tasks))
 	if failure != "" {
 		return nil, nil, untold("%s", failure)

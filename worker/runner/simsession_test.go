@@ -80,6 +80,7 @@ func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e
 	if l.w.kin.lost(last, &e) {
 		return 1, nil
 	}
+	l.w.kin.forget(&e)
 	seq, err := l.w.log.Append(ctx, run, last, e)
 	if err != nil {
 		return seq, err

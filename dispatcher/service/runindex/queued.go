@@ -88,7 +88,10 @@ func (x *RunIndex) childrenOf(ctx context.Context, parent messages.Ref) (func(id
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return nil, err
 	}
-	left := last.Head.Children.Left(parent)
+	var left []string
+	for _, of := range last.Head.Delegations() {
+		left = append(left, of.Left(parent)...)
+	}
 	return func(id string) bool { return slices.Contains(left, id) }, nil
 }
 
