@@ -18,7 +18,8 @@ const (
 	StreamWebhooks = "WEBHOOKS"
 	// StreamSpend counts what tenants spend, in nano US dollars: spend.<tenant>.<yyyymm>.<dd>.
 	StreamSpend = "SPEND"
-	// StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>.
+	// StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>. It counts tool calls by the
+	// rates of policies: rates.<key>.calls.<seconds of a window>-<number of the window>.
 	StreamRates = "RATES"
 	// StreamSemaphores has the holders of each semaphore, and a message for each run that waits for a permit, in their order.
 	StreamSemaphores = "LINES"

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -20,13 +22,11 @@ const (
 
 	kindSubmits = "submits"
 	kindStarts  = "starts"
+	kindCalls   = "calls"
 )
 
-// Bounds of the search for a minute in which a task may begin.
-const (
-	maxTurnTries = 12
-	maxTurnAhead = 60 // minutes
-)
+// maxTurnAhead bounds the search for a minute in which a task may begin, in minutes.
+const maxTurnAhead = 60
 
 func rateSubject(tenant, kind string, minute int64) string {
 	return "rates." + tenant + "." + kind + "." + strconv.FormatInt(minute, 10)
@@ -80,29 +80,63 @@ func (qs *Quotas) Turn(ctx context.Context, tenant string, perMinute int, publis
 	if !strict.ValidToken(tenant) || perMinute < 1 {
 		return at, false, errors.New("take a turn: of no tenant, or of none")
 	}
-	this := minuteOf(now)
-	minute, last := min(minuteOf(published), this), this+maxTurnAhead
-	for range maxTurnTries {
-		var n int
-		err := qs.bus.Retry(ctx, func(ctx context.Context) (err error) {
-			n, err = qs.increment(ctx, rateSubject(tenant, kindStarts, minute))
-			return err
-		})
-		switch {
-		case err != nil:
+	rate := queue.Rate{Limit: perMinute, Window: time.Minute}
+	count := func(ctx context.Context, _ *queue.Rate, minute int64) (int, error) {
+		return qs.count(ctx, rateSubject(tenant, kindStarts, minute))
+	}
+	this := rate.Index(now)
+	if then := rate.Index(published); then < this {
+		n, err := count(ctx, &rate, then)
+		if err != nil {
 			return at, false, fmt.Errorf("take a turn of tenant %s: %w", tenant, err)
-		case n <= perMinute && minute <= this:
-			return at, true, nil
-		case n <= perMinute:
-			return time.Unix(minute*secondsAMinute, 0).UTC(), true, nil
-		case minute < this:
-			minute = this
-			continue
 		}
-		// Those that found no place here before it are ahead of it.
-		if minute += int64((n - 1) / perMinute); minute > last {
-			break
+		if n <= perMinute {
+			return at, true, nil
 		}
 	}
-	return time.Unix(last*secondsAMinute, 0).UTC(), false, nil
+	turn, sure, err := queue.Reserve(ctx, []queue.Rate{rate}, now, rate.Start(this+maxTurnAhead), count)
+	switch {
+	case err != nil:
+		return at, false, fmt.Errorf("take a turn of tenant %s: %w", tenant, err)
+	case sure && rate.Index(turn) == this:
+		return at, true, nil
+	default:
+		return turn, sure, nil
+	}
+}
+
+// CountCall is a queue.Count of tool calls, fleet-wide.
+func (qs *Quotas) CountCall(ctx context.Context, r *queue.Rate, window int64) (int, error) {
+	if !validRateKey(r.Key) {
+		return 0, fmt.Errorf("count a call of rate %q: the key is not valid", strict.Shown(r.Key))
+	}
+	// No tenant's name has a colon, so its tasks are counted elsewhere.
+	subject := fmt.Sprintf("rates.%s.%s.%d-%d", r.Key, kindCalls, r.Window/time.Second, window)
+	n, err := qs.count(ctx, subject)
+	if err != nil {
+		return 0, fmt.Errorf("count a call of rate %s: %w", r.Key, err)
+	}
+	return n, nil
+}
+
+// validRateKey reports whether a key is tokens between colons, of which there is one at least.
+func validRateKey(key string) bool {
+	if !strings.Contains(key, ":") {
+		return false
+	}
+	for part := range strings.SplitSeq(key, ":") {
+		if !strict.ValidToken(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// count is increment until it succeeds. What was counted and not answered is counted again.
+func (qs *Quotas) count(ctx context.Context, subject string) (n int, err error) {
+	err = qs.bus.Retry(ctx, func(ctx context.Context) (err error) {
+		n, err = qs.increment(ctx, subject)
+		return err
+	})
+	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 func TestTurns(t *testing.T) {
@@ -107,5 +108,32 @@ func TestSubmitsAreCountedByMinute(t *testing.T) {
 	}
 	if n, err := quotas.New(b, bustest.Logs(b)).Submits(t.Context(), "nobody", now); n != 0 || err != nil {
 		t.Errorf("of nobody: got %d, %v", n, err)
+	}
+}
+
+// Calls are counted by rate and window, in one place for all workers, and never among the tasks of a tenant.
+func TestCallsAreCountedByRate(t *testing.T) {
+	b, nc := bustest.OpenNew(t)
+	here, there := quotas.New(b, bustest.Logs(b)), quotas.New(bustest.Reopen(t, nc), bustest.Logs(b))
+	site := queue.Rate{Key: "tenant:acme:site", Limit: 1, Window: time.Minute}
+	hourly := site
+	hourly.Window = time.Hour
+	for i, c := range []struct {
+		of     *quotas.Quotas
+		rate   *queue.Rate
+		window int64
+		want   int
+	}{{here, &site, 7, 1}, {there, &site, 7, 2}, {here, &site, 8, 1}, {there, &hourly, 7, 1}} {
+		if n, err := c.of.CountCall(t.Context(), c.rate, c.window); n != c.want || err != nil {
+			t.Errorf("call %d is number %d (%v), want %d", i, n, err, c.want)
+		}
+	}
+	if n, err := here.Submits(t.Context(), "acme", time.Unix(7*60, 0)); n != 0 || err != nil {
+		t.Errorf("%d submits are counted, %v", n, err)
+	}
+	for _, key := range []string{"", "acme", "fleet:", "fleet:a b", "fleet:>", "fleet:a.b", "tenant:*:x"} {
+		if _, err := here.CountCall(t.Context(), &queue.Rate{Key: key, Limit: 1, Window: time.Minute}, 7); err == nil {
+			t.Errorf("the key %q is counted", key)
+		}
 	}
 }
