@@ -90,6 +90,7 @@ func fullDefinition() messages.Definition {
 			Approve: []messages.ApproveRule{{
 				Name: "big", Tool: "read_file", Argument: "filePath", Pattern: "^secret/", Hosts: []string{"a.example.com"}, First: true, CostAbove: new(1.5),
 			}},
+			Rates: []messages.RateRule{{Name: "site", Tool: "http_*", PerMinute: new(10), PerHour: new(100)}},
 			Taint: &messages.TaintRule{Private: []string{"sql_*"}, Untrusted: []string{"http_request"}, Egress: []string{"http_request"}},
 		},
 		Hooks: []messages.Hook{{
@@ -97,6 +98,10 @@ func fullDefinition() messages.Definition {
 			Headers: map[string]string{"X-Team": "core"},
 		}},
 	}
+}
+
+func fullPermit() record.Permit {
+	return record.Permit{Step: 1, Call: "c1", Rates: []string{"fleet:site/1m0s"}, From: noon, To: noon.Add(time.Minute)}
 }
 
 func fullApproval() *messages.Approval {
@@ -185,7 +190,7 @@ func fullRecords() []record.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
 		},
 		&record.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Semaphore: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
+		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Semaphore: "tenant.acme", Cause: fullCause(), Needs: fullNeeds(), Permits: []record.Permit{fullPermit()}, Unmade: []string{"c1"}},
 		&record.Released{Reason: "drain", Spent: true},
 		&record.Lost{Ticket: 7},
 		&record.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},

@@ -17,6 +17,7 @@ type Policy struct {
 	Hosts   []string      `json:"hosts,omitzero"`    // that arguments of tools may name in URLs: "api.example.com", "*.example.com", either with a port; default: any
 	Content []ContentRule `json:"content,omitempty"` // what text may hold
 	Approve []ApproveRule `json:"approve,omitempty"` // which calls wait for a person
+	Rates   []RateRule    `json:"rates,omitempty"`   // how often tools may be called
 	Taint   *TaintRule    `json:"taint,omitempty"`   // what may no longer leave a run that has read both private and untrusted data
 	Events  *EventRules   `json:"events,omitempty"`  // what events of runs show; default: all but keys and personal data
 	Memory  string        `json:"memory,omitempty"`  // what memories beside the log may hold of runs: "keep", "redact" (default) or "drop"
@@ -47,6 +48,15 @@ type ApproveRule struct {
 	Hosts     []string `json:"hosts,omitempty"`     // a URL in the arguments names one of them
 	First     bool     `json:"first,omitempty"`     // it is the first call of the tool in the run
 	CostAbove *float64 `json:"costAbove,omitempty"` // the run has cost more than this, in US dollars
+}
+
+// RateRule bounds how often tools may be called in each minute or hour of the clock, by all runs together for which the policy holds,
+// on all workers. A call without room waits.
+type RateRule struct {
+	Name      string `json:"name"`                                                 // unique in its policy
+	Tool      string `json:"tool"`                                                 // a name, or the beginning of one and *: calls of all these tools count together
+	PerMinute *int   `json:"perMinute,omitempty" minimum:"1" maximum:"1000000000"` // 1 or more
+	PerHour   *int   `json:"perHour,omitempty" minimum:"1" maximum:"1000000000"`   // 1 or more
 }
 
 // TaintRule names tools by what they read and reach; names may end in *. Once a run has had results of a private and of an
@@ -121,6 +131,7 @@ const (
 	maxRules       = 64 // of a kind
 	maxRuleNames   = 256
 	maxRulePattern = 1 << 10 // bytes of a pattern
+	maxRate        = 1_000_000_000
 )
 
 // PolicyViolation is the data of policy_violation: a rule blocked something, changed it, or makes it wait for a person.
@@ -170,6 +181,9 @@ func (p *Policy) check() error {
 		if err := strict.Under(fmt.Sprintf("approve[%d]", i), p.Approve[i].check()); err != nil {
 			return err
 		}
+	}
+	if err := checkRates(p.Rates); err != nil {
+		return err
 	}
 	if t := p.Taint; t != nil {
 		for _, list := range []struct {
@@ -238,6 +252,43 @@ func (r *ApproveRule) check() error {
 		return err
 	}
 	return checkRulePattern(r.Pattern)
+}
+
+func checkRates(rules []RateRule) error {
+	if len(rules) > maxRules {
+		return &FieldError{Field: "rates", Reason: fmt.Sprintf("more than %d", maxRules)}
+	}
+	for i := range rules {
+		at := fmt.Sprintf("rates[%d]", i)
+		if err := strict.Under(at, rules[i].check()); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(rules[:i], func(r RateRule) bool { return r.Name == rules[i].Name }) {
+			return &FieldError{Field: at + ".name", Reason: "another rate has it: calls are counted by the name"}
+		}
+	}
+	return nil
+}
+
+func (r *RateRule) check() error {
+	if err := strict.CheckToken("name", r.Name); err != nil {
+		return err
+	}
+	if err := checkToolNames("tool", []string{r.Tool}); err != nil {
+		return &FieldError{Field: "tool", Reason: "must be a tool's name, or the beginning of one and *"}
+	}
+	if r.PerMinute == nil && r.PerHour == nil {
+		return &FieldError{Field: "perMinute", Reason: "is missing: give perMinute, perHour or both"}
+	}
+	for _, f := range []struct {
+		name string
+		n    *int
+	}{{"perMinute", r.PerMinute}, {"perHour", r.PerHour}} {
+		if f.n != nil && (*f.n < 1 || *f.n > maxRate) {
+			return &FieldError{Field: f.name, Reason: fmt.Sprintf("must be 1 to %d; to forbid a tool, name it in tools.deny", maxRate)}
+		}
+	}
+	return nil
 }
 
 func checkRulePattern(pattern string) error {

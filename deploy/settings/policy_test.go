@@ -49,6 +49,16 @@ func TestWrongPolicyFiles(t *testing.T) {
 		"half a taint":       {"  fleet: {taint: {private: [sql_*], untrusted: [http_request], egress: []}}", "spec.fleet.taint.egress: is missing"},
 		"a host of nonsense": {"  fleet: {hosts: ['https://x/']}", "spec.fleet.hosts[0]: is not a host"},
 		"a tool of nonsense": {"  fleet: {tools: {deny: ['a b']}}", "spec.fleet.tools.deny[0]: must be a tool's name"},
+		"a rate of nothing":  {"  fleet: {rates: [{name: a, tool: http_get}]}", "spec.fleet.rates[0].perMinute: is missing"},
+		"a rate of none":     {"  fleet: {rates: [{name: a, tool: http_get, perMinute: 0}]}", "spec.fleet.rates[0].perMinute: must be 1 to"},
+		"a rate below none":  {"  fleet: {rates: [{name: a, tool: http_get, perMinute: 3, perHour: -1}]}", "spec.fleet.rates[0].perHour: must be 1 to"},
+		"an absurd rate":     {"  fleet: {rates: [{name: a, tool: http_get, perMinute: 2000000000}]}", "spec.fleet.rates[0].perMinute: must be 1 to"},
+		"half a call":        {"  fleet: {rates: [{name: a, tool: http_get, perMinute: 0.5}]}", "spec.fleet.rates[0].perMinute: "},
+		"a rate for a poem":  {"  fleet: {rates: [{name: a, tool: 'a poem', perMinute: 1}]}", "spec.fleet.rates[0].tool: must be a tool's name"},
+		"a rate per second":  {"  fleet: {rates: [{name: a, tool: http_get, perSecond: 1}]}", "spec.fleet.rates[0].perSecond: unknown field"},
+		"a nameless rate":    {"  tenants: {acme: {rates: [{tool: http_get, perMinute: 1}]}}", "spec.tenants.acme.rates[0].name: "},
+		"a subject for rate": {"  fleet: {rates: [{name: 'a.>', tool: http_get, perMinute: 1}]}", "spec.fleet.rates[0].name: "},
+		"two rates, a name":  {"  fleet: {rates: [{name: a, tool: x, perMinute: 1}, {name: a, tool: y, perMinute: 1}]}", "spec.fleet.rates[1].name: another rate has it"},
 		"an action":          {"  fleet: {content: [{name: a, category: email, action: burn}]}", "spec.fleet.content[0].action: must be redact or block"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/hosts"
@@ -21,6 +22,7 @@ import (
 type Layer struct {
 	Source string
 	Policy *messages.Policy // nil: no rules
+	Minute time.Duration    // how long a minute of its rates lasts, in whole seconds; default: a minute, which only tests change
 }
 
 // Rules are the policies that hold for a run, ready to be asked. They never change, so any number of goroutines may use them.
@@ -35,6 +37,7 @@ type layer struct {
 	hosts   *hosts.List
 	content []content
 	approve []approve
+	rates   []rate
 	taint   *messages.TaintRule
 	events  *messages.EventRules
 	memory  string
@@ -89,6 +92,7 @@ func newLayer(l Layer) (made layer, err error) {
 		}
 		made.content = append(made.content, content{c, find})
 	}
+	made.rates = ratesOf(&l)
 	for _, a := range p.Approve {
 		rule := approve{ApproveRule: a}
 		if rule.pattern, err = regexp.Compile(a.Pattern); err != nil {
