@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -108,6 +109,8 @@ func TestFollowCountsAttempts(t *testing.T) {
 		"a failure is progress":  {[]record.Record{claim, &record.ModelFailed{}}, 0},
 		"a result is progress":   {[]record.Record{claim, claim, &record.ToolReturned{}}, 0},
 		"a park is progress":     {[]record.Record{claim, claim, &record.Parked{}, claim}, 1},
+		"but not for a rate":     {[]record.Record{claim, claim, &record.Parked{Reason: queue.ParkRate}, claim}, 2},
+		"nor for a worker":       {[]record.Record{claim, claim, &record.Parked{Reason: queue.ParkWorker}, claim}, 2},
 		"an intent is none":      {[]record.Record{claim, &record.ToolStarted{}, claim}, 2},
 		"a step is none":         {[]record.Record{claim, &record.StepStarted{}, claim}, 2},
 		"never below zero":       {[]record.Record{claim, &record.ModelReplied{}, release, claim}, 1},

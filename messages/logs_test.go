@@ -118,6 +118,7 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"forked":    forked(t),
 		"session":   session(t),
 		"modelwait": modelWait(t),
+		"rate":      ratedStory(t),
 		"steered":   steered(t),
 		"traced":    traced(t),
 		"elsewhere": elsewhere(t),

@@ -17,7 +17,7 @@ const attempts = "attempts"
 
 // retried makes a call until it is answered otherwise than by a Transient failure, or its retries are used up, or ctx ends,
 // which keeps the last answer; a wait that would last longer than ctx is not begun. Each attempt has the same key, and none
-// begins before c.Begin has let it.
+// begins before c.Again and c.Begin have let it.
 func (s *Set) retried(ctx context.Context, m *member, c Call) (Result, error) {
 	policy := m.retry
 	if c.Retries != nil {
@@ -48,6 +48,9 @@ func (s *Set) retried(ctx context.Context, m *member, c Call) (Result, error) {
 			wait *= 2
 		case <-ctx.Done():
 			timer.Stop()
+			return r, nil
+		}
+		if c.Again != nil && !c.Again(ctx) {
 			return r, nil
 		}
 		if c.Begin != nil {

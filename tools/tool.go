@@ -67,6 +67,9 @@ type Call struct {
 	// Begin returns an error when the run is another worker's by now, and the call must have no effect. It was asked right
 	// before Call. A tool that prepares for a while asks again, right before its effect, and returns the error. It may be nil.
 	Begin func() error
+	// Again reports whether the call may be made once more after a Transient failure, as the rates of the run's policies have it. A Set
+	// asks before each further attempt, and keeps the failure when it may not. It may be nil.
+	Again func(context.Context) bool
 	// Redact takes secrets out of text. A Set asks it before it cuts a result, for half a secret would not be known as one. It may
 	// be nil.
 	Redact func(string) string

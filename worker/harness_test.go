@@ -31,6 +31,7 @@ import (
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
+	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -53,6 +54,8 @@ type house struct {
 	here          func() time.Time // the clock of the machines of workers; nil: the right one
 	maxSkew       time.Duration    // of that clock
 	blobs         int              // the largest payload of a record; 0: the default
+
+	policies func(tenant string) []policy.Layer // of the workers' runners
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -160,7 +163,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
 		},
-		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Labels: cfg.Labels,
+		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {
 		cfg.Tools = set.Names

@@ -38,6 +38,8 @@ var binary string
 const (
 	roleVariable = "LONGSHORE_TEST_ROLE" // worker: one with the tools of this package
 	gateVariable = "LONGSHORE_TEST_GATE" // the URL that the tool "gate" asks
+
+	minuteVariable = "LONGSHORE_TEST_MINUTE" // how long a minute of rates lasts
 )
 
 func TestMain(m *testing.M) {
@@ -81,6 +83,12 @@ func workerRole() int {
 		return 2
 	}
 	parts := fleet.Parts{Tools: []tools.Tool{crash{}, panics{}, gate{os.Getenv(gateVariable)}}}
+	if minute := os.Getenv(minuteVariable); minute != "" {
+		if parts.Minute, err = time.ParseDuration(minute); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+	}
 	for name, effect := range map[string]messages.Effect{"moor": messages.EffectIdempotent, "cast_off": messages.EffectOnce} {
 		parts.Tools = append(parts.Tools, buoy{name, effect, os.Getenv(gateVariable), s.Name})
 	}

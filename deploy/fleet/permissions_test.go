@@ -33,7 +33,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	// What only the fleet may do, and no user of a tenant.
 	fleet := slices.Concat(copies, []string{
 		"runs.acme.r.log", "runs.harbour.r.log", "logs.acme.r", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
-		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head", "workers.seen.w",
+		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head", "workers.seen.w", "rates.fleet:site.calls.60-1", "rates.acme.starts.1",
 		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
 		"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.STREAM.MSG.GET.KV_QUOTAS", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 		"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.RUNS.runs.acme.r.log", "$JS.API.STREAM.PURGE.RUNS",
@@ -117,7 +117,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"worker": {
 			[]string{
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
-				"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r", "nudge.acme.r",
+				"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r", "nudge.acme.r", "rates.fleet:site.calls.60-1", "rates.acme.starts.1",
 				"+nudge.*.*", "+_INBOX_worker.>", "workers.seen.w", "+workers.seen.*", "$JS.API.STREAM.MSG.GET.ROSTER",
 			},
 			slices.Concat(copies, reads, asks, decides, []string{
@@ -125,7 +125,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.KEYS.k", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.SPEND", "_INBOX_dispatcher.x.y", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
 				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
-				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x",
+				"batches.acme.b.line.t", "runs.acme.r.other", "rates.acme.submits.1", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x",
 				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",
 			}),
 		},

@@ -51,6 +51,8 @@ type Parts struct {
 	// Begun is called once, before the worker takes its first task. What it gets counts the runs in hand, and may be called at
 	// any time from any goroutine.
 	Begun func(held func() int)
+	// Minute is how long a minute lasts in the rates of policies of the fleet and of tenants, in whole seconds, for tests. Default: a minute.
+	Minute time.Duration
 
 	alone  bool             // no other worker can join
 	guard  *guard           // before the models; nil: none. The caller closes it.
@@ -159,7 +161,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		},
 		Prices: table, Conversations: cache(spoken),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
-		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: granted, Labels: labels,
+		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Logs: logs, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,

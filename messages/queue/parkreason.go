@@ -8,6 +8,7 @@ const (
 	ParkSemaphore = "line"      // until a place is free under a cap
 	ParkPaused    = "paused"    // until something that was paused is resumed
 	ParkModel     = "model"     // until the model may be called again
+	ParkRate      = "rate"      // until the rates of a tool let the run call it; Parked.Limit is the rule
 	ParkApproval  = "approval"  // until a person has decided about a call: see Approval
 	ParkAnswer    = "answer"    // until a person has answered the question of a call
 	ParkSession   = "session"   // until the earlier runs of its session have ended
@@ -34,6 +35,7 @@ func ParkReasons() []ParkReason {
 		{ParkSemaphore, "semaphore", "It waits for a permit", false},
 		{ParkPaused, "pause", "It waits for the end of a pause", false},
 		{ParkModel, "provider limit", "It waits until its model may be called again", false},
+		{ParkRate, "tool rate", "It waits until a tool may be called again", false},
 		{ParkApproval, "approval", "It waits for an approval", true},
 		{ParkAnswer, "approval", "It waits for its answer", true},
 		{ParkChildren, "approval", "It waits for its children", false},

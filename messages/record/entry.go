@@ -166,7 +166,7 @@ func (h *Head) follow(r Record) {
 		}
 	case *Parked:
 		h.Phase, h.ParkSeq = PhaseParked, 0
-		if r.Reason == queue.ParkWorker { // no progress, and no attempt either
+		if r.Reason == queue.ParkWorker || r.Reason == queue.ParkRate { // no progress, and no attempt either
 			h.Attempt = max(0, h.Attempt-1)
 		} else {
 			h.Attempt, h.Alone = 0, false

@@ -140,8 +140,8 @@ type Parked struct {
 	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer", "model" …
 	Call   string     `json:"call,omitempty"`  // the tool call that waits, if one does
 	Until  *time.Time `json:"until,omitempty"` // when the wait expires
-	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget, or the limit of its tenant,
-	// when it is ParkQuota; Question says so in a sentence.
+	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget, the limit of its tenant, when it
+	// is ParkQuota, or the rule, when it is ParkRate; Question says so in a sentence.
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`
 
@@ -150,6 +150,18 @@ type Parked struct {
 	Cause     *messages.Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
 	Needs     *messages.Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
 	Again     bool               `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
+
+	Permits []Permit `json:"permits,omitempty"` // that calls have for later, when the reason is ParkRate
+	Unmade  []string `json:"unmade,omitempty"`  // calls that have a ToolStarted and were not made, when the reason is ParkRate
+}
+
+// Permit lets a call be made once, from From until before To, by the first claim after the park that holds it.
+type Permit struct {
+	Step  int       `json:"step"`
+	Call  string    `json:"call"`
+	Rates []string  `json:"rates"` // keys of the rates that counted it
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.

@@ -75,6 +75,9 @@ type State struct {
 	Inherited   []string       `json:"inherited,omitempty"`   // tools that gave results above and below, sorted
 	Parent      *record.Parent `json:"parent,omitempty"`      // of a child
 
+	Permits     []record.Permit `json:"permits,omitempty"`     // that the last park left for later
+	PermitsHeld bool            `json:"permitsHeld,omitempty"` // a claim has them, which may have used them
+
 	Parked  *record.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError      `json:"failure,omitempty"` // what ends the run
@@ -156,6 +159,7 @@ func (s *State) Advance(r record.Record) error {
 		}
 		s.Head.Claim = r.Claim
 		s.Parked = nil
+		s.handPermits()
 		if len(s.Tools) == 0 {
 			s.Tools = r.Tools
 		}
@@ -195,6 +199,7 @@ func (s *State) Advance(r record.Record) error {
 			s.ModelParks++
 		}
 		s.Unturned = r.Again
+		s.keepPermits(r)
 	case *record.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
 	case *record.Answered:

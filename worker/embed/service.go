@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -39,6 +40,7 @@ type Config struct {
 type Service struct {
 	cfg   Config
 	tools *tools.Set
+	rates limits.Counts // of all its sessions
 
 	runs sync.WaitGroup // calls of Run under way; counted up under mu, and not after the close
 	gone chan struct{}  // closed by Close
@@ -123,6 +125,7 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 		Worker: "embed", Controller: x.controller, Model: s.cfg.Model, Tools: s.tools, Workspace: s.cfg.Workspace,
 		Agent:   func(context.Context, string) (messages.Definition, error) { return s.cfg.Agent, nil },
 		Prompt:  s.prompt(),
+		Rates:   &s.rates,
 		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, HTTPHook: s.cfg.HTTPHook,
 	})
 	return x, nil

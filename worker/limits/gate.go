@@ -73,6 +73,7 @@ type Set struct {
 	Policy    Gate // default: there are no rules
 	Hooks     Gate // default: there are none
 	Provider  Provider
+	Rate      Rate
 	Approval  Gate // default: every call may be made
 	Session   Session
 }
@@ -94,6 +95,8 @@ func (s *Set) InOrder() Gates {
 		// Of a run that has its permits: its hooks are told first.
 		{"pause", "keeps a run whose tenant, agent or provider is paused", Func(s.Semaphore.pause)},
 		{"provider limit", "keeps a run whose model asked to be called later", &s.Provider},
+		// Of calls that may be made but for this: one that waits for a person takes no permit yet.
+		{"tool rate", "keeps calls of tools whose rates, of the fleet, the tenant or the agent, have no room", &s.Rate},
 		{"approval", "keeps a run whose calls wait for a person, or for what a tool waits for", orPass(s.Approval)},
 		{"session", "gives the run its turn in its session", &s.Session},
 	}

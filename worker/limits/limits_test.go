@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,22 @@ type world struct {
 	waits  string
 	turn   bool
 	err    error
+
+	rates  map[string][]queue.Rate // by tool
+	counts *limits.Counts
+	later  time.Duration // how much later it is
+	unmade []string
+	flying bool
+}
+
+func (w *world) CountCall(ctx context.Context, r *queue.Rate, window int64) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.counts == nil {
+		w.counts = &limits.Counts{}
+	}
+	return w.counts.CountCall(ctx, r, window)
 }
 
 func (w *world) HoldStart(context.Context, messages.Ref, time.Time, time.Time) (*record.Parked, error) {
@@ -68,9 +85,18 @@ func newSet(w *world) (*limits.Set, *agent.State) {
 		Now: at, Redact: func(s string) string { return s }, LongWait: time.Second, Key: func(int, string) string { return "k" },
 	}
 	s.Session.Turns = w
+	s.Rate = limits.Rate{
+		Counter: w, Of: func(_ *agent.State, tool string) []queue.Rate { return w.rates[tool] }, Due: due,
+		Unmade: func(*agent.State) []string { return w.unmade }, Flying: func() bool { return w.flying }, Run: run,
+		Now: func() time.Time { return now.Add(w.later) }, Log: slog.New(slog.DiscardHandler),
+	}
 	return s, &agent.State{
 		Task: &messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "a"}, Agent: &messages.Definition{Name: "a"}, Step: 1, Calling: true,
 	}
+}
+
+func due(s *agent.State) []agent.OpenCall {
+	return slices.DeleteFunc(slices.Clone(s.Open), func(c agent.OpenCall) bool { return c.Result != nil })
 }
 
 func said(v limits.Verdict) string {

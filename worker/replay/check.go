@@ -211,7 +211,7 @@ func byOthers(s *agent.State, r record.Record) bool {
 		return true
 	case *record.Parked:
 		return r.Reason == queue.ReasonBudget || r.Reason == queue.ParkNotBefore || r.Reason == queue.ParkQuota ||
-			r.Reason == queue.ParkSemaphore || r.Reason == queue.ParkPaused || r.Reason == queue.ParkWorker
+			r.Reason == queue.ParkSemaphore || r.Reason == queue.ParkPaused || r.Reason == queue.ParkWorker || r.Reason == queue.ParkRate
 	case *record.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

@@ -18,9 +18,11 @@ import (
 type callBook struct {
 	*job
 
-	asks func(*agent.State, messages.ToolCall) bool // reports whether hooks decide about a call first
+	asks    func(*agent.State, messages.ToolCall) bool // reports whether hooks decide about a call first
+	permits func(*agent.State, messages.ToolCall) bool // reports whether the rates of its tool let a call be made now
 
 	args   map[string]json.RawMessage   // of calls that may be made, by call id; written by check and renew
+	made   map[string]bool              // made by this owner, or on their way, by call id; written by toolWork and renew
 	flying map[string]bool              // on their way, by call id; written by toolWork
 	parks  map[string]*tools.Park       // wishes to wait, by call id; written by toolWork and renew
 	drafts map[string]*record.Delegated // delegations that are not in the log yet, by call id; written by toolWork, admit and renew
@@ -29,6 +31,7 @@ type callBook struct {
 // renew forgets all calls: a model has replied, and ids may come again.
 func (x *callBook) renew() {
 	clear(x.args)
+	clear(x.made)
 	clear(x.parks)
 	clear(x.drafts)
 }
@@ -112,6 +115,9 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Acti
 		if c.Started == "" && x.asks(s, c.Call) {
 			continue // a hook decides first, once no call is in flight
 		}
+		if !x.permits(s, c.Call) {
+			continue // the next
+		}
 		if c.Started == "" {
 			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
 		}
@@ -127,6 +133,37 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Acti
 		instead = next
 	}
 	return nil, instead
+}
+
+// due are the calls of the wave that are made next, if their rates let them. There are none while something else is to be done first.
+func (x *callBook) due(s *agent.State) (due []agent.OpenCall) {
+	for i := range s.Open {
+		if x.foregone(s, &s.Open[i]) != nil {
+			return nil // the state moves on first
+		}
+	}
+	wave := x.wave(s)
+	for i := range wave {
+		c := &wave[i]
+		switch {
+		case x.parks[c.Call.ID] != nil, x.delegates(s, c.Call.ID): // it is in no log yet what they wait for
+			return nil
+		case unapproved(c), c.Started == "" && x.asks(s, c.Call):
+		default:
+			due = append(due, *c)
+		}
+	}
+	return due
+}
+
+// unmade are the calls that this owner has begun in the log and not made.
+func (x *callBook) unmade(s *agent.State) (ids []string) {
+	for i := range s.Open {
+		if c := &s.Open[i]; c.Result == nil && c.Started == x.claimID && !x.made[c.Call.ID] {
+			ids = append(ids, c.Call.ID)
+		}
+	}
+	return ids
 }
 
 func (x *callBook) park(call string, wish *tools.Park) *agent.Park {

@@ -45,7 +45,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
-		job: j, asks: x.hooks.decideFirst, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
+		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, made: map[string]bool{}, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
 		drafts: map[string]*record.Delegated{},
 	}
 	x.rules = policyWork{job: j, calls: &x.calls, state: func() *agent.State { return x.journal.state }}
@@ -55,7 +55,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.settle = settlement{job: j, journal: &x.journal, voice: &x.voice}
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
-	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules}
+	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
 	return x
 }
@@ -75,6 +75,9 @@ func (x *execution) setLimits() {
 	l.Policy = limits.Func(x.rules.beforeCalls)
 	l.Hooks = limits.Func(x.hooks.beforeHooks)
 	l.Provider = limits.Provider{Now: x.now, Redact: cfg.Redact, LongWait: cfg.LongWait, Key: x.key}
+	l.Rate = limits.Rate{
+		Counter: cfg.Rates, Of: x.rules.rates, Due: x.calls.due, Unmade: x.calls.unmade, Flying: x.calls.anyFlying, Run: x.run, Now: x.now, Log: cfg.Log,
+	}
 	l.Approval = limits.Func(x.calls.beforeCalls)
 	l.Session.Turns = k
 }
@@ -155,6 +158,11 @@ func (x *execution) drive(ctx context.Context) error {
 			if err = x.limits.Semaphore.Join(ctx, x.run, x.journal.state, a.Semaphores); err == nil {
 				action, err = x.journal.commit(ctx)
 			}
+		case *agent.TakePermits:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.tools.takePermits(ctx, a)
 		default:
 			return fmt.Errorf("perform %T: unknown action", action)
 		}

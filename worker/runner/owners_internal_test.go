@@ -261,7 +261,8 @@ func TestCallBookAdmits(t *testing.T) {
 		open  []agent.OpenCall
 		wish  string // the call that wants to wait
 		fly   string
-		asked bool // hooks decide first
+		asked bool   // hooks decide first
+		late  string // the call that a rate keeps
 		want  string
 	}{
 		"calls that begin":               {open: []agent.OpenCall{call("1", "weigh", "", false), call("2", "weigh", "", false)}, want: "tool_started tool_started"},
@@ -272,6 +273,8 @@ func TestCallBookAdmits(t *testing.T) {
 		"one flies, and none waits":      {open: []agent.OpenCall{call("1", "weigh", "mine", false), call("2", "weigh", "mine", false)}, wish: "1", fly: "2"},
 		"another owner has begun it":     {open: []agent.OpenCall{call("1", "weigh", "theirs", false)}},
 		"another owner has begun to pay": {open: []agent.OpenCall{call("1", "pay", "theirs", false)}, want: "tool_returned"},
+		"a rate keeps one":               {open: []agent.OpenCall{call("1", "weigh", "", false), call("2", "weigh", "", false)}, late: "1", want: "tool_started"},
+		"a rate keeps one of others":     {open: []agent.OpenCall{call("1", "weigh", "", false), call("2", "weigh", "mine", false)}, late: "1", fly: "2"},
 		"there is no such tool":          {open: []agent.OpenCall{call("1", "sing", "", false)}, want: "tool_returned"},
 	} {
 		j, log := newJob(t, Ticket{Seq: 7, Delivered: 1})
@@ -280,7 +283,8 @@ func TestCallBookAdmits(t *testing.T) {
 		s.Open = tc.open
 		x := &callBook{
 			job: j, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
-			asks: func(*agent.State, messages.ToolCall) bool { return tc.asked },
+			asks:    func(*agent.State, messages.ToolCall) bool { return tc.asked },
+			permits: func(_ *agent.State, c messages.ToolCall) bool { return c.ID != tc.late },
 		}
 		if tc.wish != "" {
 			x.parks[tc.wish] = &tools.Park{Reason: "timer"}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -36,6 +37,11 @@ func (x *policyWork) of(d *messages.Definition) *policy.Rules {
 		x.known = true
 	}
 	return x.rules
+}
+
+// rates are the rates of a tool.
+func (x *policyWork) rates(s *agent.State, tool string) []queue.Rate {
+	return x.of(s.Agent).Rates(tool)
 }
 
 // made are the rules for an agent below others.

@@ -68,9 +68,10 @@ type Config struct {
 	// Policies are the rules of the fleet and of a tenant; those of an agent are in its definition. Default: none.
 	Policies func(tenant string) []policy.Layer
 
-	Quotas limits.Quotas   // hold back runs of tenants; default: none is held
-	Fleet  Fleet           // the other workers; default: nothing is known of them
-	Labels messages.Labels // of this worker, for tasks that require them
+	Rates  limits.CallCounter // counts calls of tools by the rates of policies; default: the runs of this Runner alone, in memory
+	Quotas limits.Quotas      // hold back runs of tenants; default: none is held
+	Fleet  Fleet              // the other workers; default: nothing is known of them
+	Labels messages.Labels    // of this worker, for tasks that require them
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
@@ -201,6 +202,9 @@ func New(cfg Config) *Runner {
 	}
 	if cfg.Conversations == nil {
 		cfg.Conversations = noCache{}
+	}
+	if cfg.Rates == nil {
+		cfg.Rates = &limits.Counts{}
 	}
 	if cfg.Life == "" {
 		cfg.Life = cfg.Controller.NewID()

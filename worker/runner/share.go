@@ -23,7 +23,7 @@ func (x *toolWork) share(ctx context.Context, next agent.Action) (agent.Action, 
 	}
 	for {
 		switch next.(type) {
-		case *agent.Finish, *agent.Park, *agent.AskHooks, *agent.AcquirePermits: // they need no files
+		case *agent.Finish, *agent.Park, *agent.AskHooks, *agent.AcquirePermits, *agent.TakePermits: // they need no files
 			return next, nil
 		}
 		news, err := x.await(ctx, name)

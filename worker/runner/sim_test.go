@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
+	gates "github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/replay"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -50,6 +51,7 @@ const (
 	noLease       ablation = "rule 26: an effect begins without a valid lease"
 	blindTrust    ablation = "rule 26: a delivery that is taken over is a lease before the log was looked at"
 	lateClaims    ablation = "rule 26: a claim is stored however old its delivery is"
+	freshCounts   ablation = "rule 29: each process counts calls for itself"
 	chaosSteps             = 400
 	maxSteps               = 8_000
 	simCrashes             = 6
@@ -63,8 +65,8 @@ var (
 
 // violations counts what must never happen.
 type violations struct {
-	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved, foreign int
-	first                                                                                                  string
+	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved, foreign, overRate int
+	first                                                                                                            string
 }
 
 func (v *violations) add(o violations) {
@@ -77,13 +79,14 @@ func (v *violations) add(o violations) {
 	v.onceTwice += o.onceTwice
 	v.unapproved += o.unapproved
 	v.foreign += o.foreign
+	v.overRate += o.overRate
 	if v.first == "" {
 		v.first = o.first
 	}
 }
 
 func (v *violations) total() int {
-	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved + v.foreign
+	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved + v.foreign + v.overRate
 }
 
 // world is everything outside the processes. It survives them.
@@ -94,6 +97,7 @@ type world struct {
 	log    *runlog.Memory
 	script script
 	plan   *simPlan // of seeds from planSeeds on
+	rate   *simRate // of seeds from rateSeeds on
 
 	mu      sync.Mutex
 	pending []waiter
@@ -137,6 +141,7 @@ type process struct {
 	leased   bool           // msg was given to no one else since
 	runner   *runner.Runner // of a worker that works a ticket
 	outbox   []stored       // events that were sent and are not stored yet
+	fresh    gates.Counts   // its own, when they are not of all
 }
 
 type stored struct {
@@ -480,6 +485,7 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		ret, ok := r.(*record.ToolReturned)
 		return ok && ret.Result.CallID == c.ID
 	})
+	w.rate.made(w, t.name)
 	if c.ID == cutCall {
 		w.mu.Lock()
 		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
@@ -558,7 +564,7 @@ func (w *world) spawn(m *message, do func(context.Context, *process)) {
 func (p *process) controller(now time.Time) *runlog.Controller {
 	return &runlog.Controller{
 		Log: simLog{p}, Queue: simQueue{p}, Events: simEvents{p},
-		Now: func() time.Time { return now },
+		Now: func() time.Time { return now.Add(p.w.rate.passed()) },
 		NewID: func() string {
 			p.w.mu.Lock()
 			defer p.w.mu.Unlock()
@@ -636,6 +642,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask", wreck, doom}}
 			p.w.approves(&d)
 			p.w.speaks(&d)
+			p.w.rate.define(&d)
 			d.SetDefaults()
 			if p.w.seed%6 == 5 { // it warns, and asks for every second model call
 				d.Budget = &messages.Budget{
@@ -644,7 +651,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			}
 			return d, nil
 		},
-		Hooks: p.hooks(),
+		Hooks: p.hooks(), Rates: simCounter{p},
 	}), p.w}
 }
 
@@ -749,7 +756,10 @@ func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violat
 		seed: seed, rules: rules, rnd: rand.New(rand.NewPCG(seed, 1)), log: &runlog.Memory{}, script: newScript(seed), calm: calm,
 		tasks: map[uint64]*message{}, timers: map[string]*message{}, once: map[string]int{}, claims: map[string]*process{},
 	}
-	if seed >= planSeeds {
+	switch {
+	case seed >= rateSeeds:
+		w.rate = &simRate{calls: map[string]int{}}
+	case seed >= planSeeds:
 		w.plan, w.script = newSimPlan(seed)
 	}
 	if !calm {
@@ -832,6 +842,7 @@ func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
 			continue
 		} else if !chaos && !w.calm || chaos && w.rnd.IntN(60) == 0 {
 			delete(w.timers, key)
+			w.rate.tick(m)
 			w.nextMsg++
 			m.seq = w.nextMsg
 			w.tasks[m.seq] = m
@@ -986,7 +997,7 @@ func (w *world) bodies() []string {
 // undisturbed reports whether a seed must show the same events as without crashes: there is no cancel, no park expires and no call
 // of a once tool can have been cut off.
 func (w *world) undisturbed() bool {
-	return w.seed%4 != 1 && !w.steers() && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
+	return w.seed%4 != 1 && w.rate == nil && !w.steers() && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
 }
 
 // simulate runs seeds in parallel and sums up. Without a rule it ends when what was found is enough; with all of them

@@ -79,7 +79,7 @@ func (l *losses) count(prev, h *record.Head) {
 	}
 	switch {
 	case h.Has(record.KindModelReplied), h.Has(record.KindModelFailed), h.Has(record.KindToolReturned),
-		h.Has(record.KindSummarised), h.Has(record.KindParked) && h.Waits != queue.ParkWorker:
+		h.Has(record.KindSummarised), h.Has(record.KindParked) && h.Waits != queue.ParkWorker && h.Waits != queue.ParkRate:
 		l.workers = 0
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -28,6 +29,7 @@ type toolWork struct {
 	hooks   *hookWork
 	claims  *claimer
 	rules   *policyWork
+	limits  *limits.Set
 
 	shared *sandbox.Workspace // the named one of the task, held until the ticket is done with; written by await
 }
@@ -56,9 +58,15 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	defer x.own.listen(abort)()
 	defer x.journal.bound(abort)()
 	wave := slices.DeleteFunc(x.calls.wave(x.journal.state), func(c agent.OpenCall) bool {
-		return unapproved(&c) || x.calls.delegates(x.journal.state, c.Call.ID)
+		return unapproved(&c) || x.calls.delegates(x.journal.state, c.Call.ID) || !x.calls.permits(x.journal.state, c.Call)
 	})
+	if len(wave) == 0 { // their permits are over
+		return x.journal.commit(ctx)
+	}
 	x.countRepeated(wave)
+	for i := range wave {
+		x.calls.made[wave[i].Call.ID] = true
+	}
 	if len(wave) == 1 {
 		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws), x.rules.of(x.journal.state.Agent)))
 	}
@@ -107,6 +115,7 @@ func (x *toolWork) countRepeated(wave []agent.OpenCall) {
 	}
 }
 
+// toolCall is a call that is about to be made, and uses its permit.
 func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
 	s := x.journal.state
 	call := tools.Call{
@@ -116,12 +125,22 @@ func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Ca
 	if n, ok := s.Agent.ToolRetries[c.Name]; ok {
 		call.Retries = &n
 	}
+	if rates := x.rules.rates(s, c.Name); len(rates) > 0 {
+		p := x.usePermit(c, rates)
+		call.Begin, call.Again = p.inTime, p.again
+	}
 	return call
 }
 
 // perform runs in any goroutine.
 func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, rules *policy.Rules) *answer {
-	call.Begin = func() error { return x.own.prove(ctx) }
+	inTime := call.Begin
+	call.Begin = func() error {
+		if err := x.own.prove(ctx); err != nil || inTime == nil {
+			return err
+		}
+		return inTime()
+	}
 	if err := call.Begin(); err != nil {
 		return &answer{call: c, err: err}
 	}
@@ -190,6 +209,9 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		return nil, context.Cause(ctx)
 	case errors.Is(a.err, errControl):
 		return x.journal.replan(ctx)
+	case errors.Is(a.err, errLate):
+		delete(x.calls.made, a.call.ID)
+		return x.journal.commit(ctx)
 	case a.err != nil:
 		return nil, fmt.Errorf("call tool %s: %w", a.call.Name, a.err)
 	case a.result.Delegation != nil:

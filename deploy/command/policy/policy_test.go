@@ -40,6 +40,7 @@ spec:
   fleet:
     content: [{name: cards, category: card}]
     approve: [{name: writing, tool: "write_*", first: true}]
+    rates: [{name: writes, tool: "write_*", perMinute: 1, perHour: 10}]
   tenants:
     default: {tools: {deny: [list_files]}}
 `
@@ -122,7 +123,11 @@ func TestPolicyTest(t *testing.T) {
 	if out, errs, err := run(file, "plain", "gone"); err != nil || out != "" || !strings.HasPrefix(errs, "0 of 1 runs would have met a rule\n1 more cannot be read") {
 		t.Errorf("of a run that is gone: %q %q %v", out, errs, err)
 	}
-	for name, args := range map[string][]string{"no file": {}, "a file that is gone": {file + "x"}, "an odd id": {file, "a.b"}, "no runs": {file, "--limit", "0"}} {
+	absurd := filepath.Join(t.TempDir(), "absurd.yaml")
+	if err := os.WriteFile(absurd, []byte(strings.Replace(rules, "perMinute: 1", "perMinute: 0", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"an absurd rate": {absurd}, "no file": {}, "a file that is gone": {file + "x"}, "an odd id": {file, "a.b"}, "no runs": {file, "--limit", "0"}} {
 		if _, _, err := run(args...); err == nil {
 			t.Errorf("%s: no error", name)
 		}

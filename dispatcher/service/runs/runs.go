@@ -156,14 +156,14 @@ func (rs *Runs) StatusOf(ctx context.Context, ref messages.Ref, last record.Entr
 		if h.Waits == queue.ParkChildren {
 			st.WaitsFor = WaitsForChildren(ref, &h)
 		}
-		if (h.Waits == queue.ParkModel || h.Waits == queue.ParkWorker) && h.Phase == record.PhaseParked {
+		if (h.Waits == queue.ParkModel || h.Waits == queue.ParkWorker || h.Waits == queue.ParkRate) && h.Phase == record.PhaseParked {
 			p, _, err := rs.cfg.Controller.Park(ctx, ref, last)
 			if err != nil {
 				return st, err
 			}
 			if p != nil {
 				st.Until, st.Cause = p.Until, p.Cause
-				if h.Waits == queue.ParkWorker {
+				if h.Waits != queue.ParkModel {
 					st.WaitsFor = p.Question
 				}
 			}
