@@ -114,6 +114,14 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"$JS.API.STREAM.CREATE.OBJ_AUDIT", "$O.OTHER.M.x", "$JS.API.STREAM.CREATE.OBJ_OTHER", "$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
 			}),
 		},
+		"tools": {
+			[]string{"_INBOX_worker.x.tools", "+$SRV.INFO.longshore-tools", "+$SRV.PING"},
+			slices.Concat(fleet, submits, reads, asks, decides, keeps, []string{
+				"longshore.status", "longshore.submit", "longshore.approve", "longshore.agents.apply", "$SRV.INFO.longshore-tools", "$JS.API.INFO",
+				"tools.tide_table", "_INBOX_worker.x", "_INBOX_worker.x.keep", "_INBOX_worker.x.y", "_INBOX_worker.x.tools.y", "_INBOX_dispatcher.x.tools",
+				"+tools.*", "+tools.tide_table", "+tools.>", "+_INBOX_tools.>", "+_INBOX_worker.*.tools", "+events.>", "+live.>", "+logs.>", "+workers.seen.*",
+			}),
+		},
 		"worker": {
 			[]string{
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",

@@ -4,19 +4,15 @@ package fleet_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
@@ -90,47 +86,21 @@ func TestToolsOfAnotherProgram(t *testing.T) {
 	eventually(t, "the tools are gone", func() bool { return !offered() })
 }
 
-// With the permissions of deploy/nats a worker finds and calls the tools of a program whose user is that of docs/tools/remote.md, and neither
-// may do more for that.
+// With the permissions of deploy/nats a worker finds and calls the tools of a program, as a process of its own, whose user is "tools". The
+// program answers at the inbox of the call alone, whatever a worker names for the answer, and hears no call of which it is not told as a
+// member of the queue group.
 func TestPermissionsOfRemoteTools(t *testing.T) {
-	page, err := os.ReadFile("../../docs/tools/remote.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snippet := regexp.MustCompile("(?s)```text\n(TOOLS = .*?)```").FindSubmatch(page)
-	if snippet == nil {
-		t.Fatal("the page has no user for programs")
-	}
-	file := filepath.Join(t.TempDir(), "tools.conf")
-	if err := os.WriteFile(file, append(snippet[1], `authorization { users: [{ user: tools, password: x, permissions: $TOOLS }] }`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := startGuarded(t, &server.User{Username: "tools", Password: password("tools"), Permissions: opts.Users[0].Permissions})
-	program, asker := g.connect("tools"), g.connect("worker")
-	definition, err := os.ReadFile("../examples/remote/tide_table.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := micro.AddService(program, micro.Config{Name: remote.Service, Version: "1.0.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = service.Stop() }()
-	if err := service.AddEndpoint("tide_table", micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON(map[string]string{"text": "high"}) }),
-		micro.WithEndpointSubject("tools.tide_table"), micro.WithEndpointMetadata(map[string]string{remote.MetadataKey: string(definition)})); err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Flush(); err != nil {
-		t.Fatal(err)
-	}
 	dir, err := filepath.Abs("../examples/remote")
 	if err != nil {
 		t.Fatal(err)
 	}
+	binary := filepath.Join(t.TempDir(), "harbour")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/longshore-run/longshore/deploy/examples/remote/go").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	g := startGuarded(t)
+	spawn(t, "harbour", []string{"NATS_URL=" + g.address("tools")}, binary, dir)
+	asker := g.connect("worker")
 	f, err := remote.Open(t.Context(), remote.Config{Tools: []string{"tide_table.json"}}, remote.Deps{NATS: asker, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -141,17 +111,28 @@ func TestPermissionsOfRemoteTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the tool is offered", func() bool { return set.Has("tide_table") })
-	r, err := set.Call(t.Context(), "tide_table", tools.Call{Key: "k", Arguments: json.RawMessage(`{"harbour":"Cuxhaven","day":"2026-11-23"}`)})
-	if err != nil || r.IsError || r.Content[0].Text != "high" {
+	args := json.RawMessage(`{"harbour":"Cuxhaven","day":"2026-11-23"}`)
+	r, err := set.Call(t.Context(), "tide_table", tools.Call{Key: "k", Arguments: args})
+	if err != nil || r.IsError || !strings.HasPrefix(r.Content[0].Text, "2026-11-23 04:12 high") {
 		t.Errorf("result %+v, %v", r, err)
 	}
 	if denied := g.violations(); len(denied) > 0 {
 		t.Errorf("refused: %v", denied)
 	}
-	for _, subject := range []string{"tools.tide_table", "tasks.normal.acme.x", "longshore.agents.put", "runs.acme.x.log"} {
-		if err := errors.Join(program.Publish(subject, nil), program.Flush()); err != nil {
+	refused := make(chan struct{}, 8)
+	g.onRefusal(func() { refused <- struct{}{} })
+	for _, at := range []string{"$JS.API.STREAM.PURGE.RUNS", "$KV.AGENTS.a", "longshore.approve", "_INBOX_worker.x"} {
+		if err := asker.PublishRequest("tools.tide_table", at, args); err != nil {
 			t.Fatal(err)
 		}
+		select {
+		case <-refused:
+		case <-time.After(patience):
+			t.Fatalf("the program answers at %s", at)
+		}
 	}
-	eventually(t, "what the program publishes is refused", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return len(g.denied) == 4 })
+	g.onRefusal(nil)
+	if got := subjectsDenied(g.violations()); len(got) != 4 || !strings.HasPrefix(got[0], "tools: publish ") {
+		t.Errorf("refused: %v", got)
+	}
 }

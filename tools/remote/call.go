@@ -96,7 +96,7 @@ func (t *tool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
 	end, _ := ctx.Deadline()
 	m.Header.Set(DeadlineHeader, end.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 	m.Header.Set(TimeoutHeader, strconv.FormatInt(max(time.Until(end), 0).Milliseconds(), 10))
-	reply, err := t.nc.RequestMsgWithContext(ctx, m)
+	reply, err := ask(ctx, t.nc, m)
 	switch {
 	case err == nil:
 		return t.read(reply), nil

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -111,28 +112,21 @@ func (w *watch) set(ctx context.Context, t *tool, now standing) {
 
 // ask gathers the answers of programs; none says that there is certainly no program.
 func (w *watch) ask(ctx context.Context) (found map[string]*seen, none, ok bool) {
-	inbox := w.nc.NewInbox()
-	sub, err := w.nc.SubscribeSync(inbox)
+	sub, err := request(w.nc, nats.NewMsg(infoSubject), maxAnswers, 8<<20)
 	if err != nil {
 		return nil, false, false
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := sub.SetPendingLimits(maxAnswers, 8<<20); err != nil {
-		return nil, false, false
-	}
-	if err := w.nc.PublishRequest(infoSubject, inbox, nil); err != nil {
-		return nil, false, false
-	}
 	ctx, stop := context.WithTimeout(ctx, w.every/3)
 	defer stop()
 	found = map[string]*seen{}
 	for range maxAnswers {
 		m, err := sub.NextMsgWithContext(ctx)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return found, true, true
+		}
 		if err != nil {
 			break
-		}
-		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-			return found, true, true
 		}
 		var i info
 		if json.Unmarshal(m.Data, &i) != nil || i.Name != Service || len(i.Endpoints) > maxEndpoints {
