@@ -89,6 +89,26 @@ func TestListChildren(t *testing.T) {
 	}
 }
 
+// Children fill the queue of their tenant, so that a new task is refused; they themselves are not, and their parent goes on.
+func TestChildrenAreNotRefused(t *testing.T) {
+	t.Parallel()
+	w, over := openTree(t)
+	if got := call(t, over[0], "quotas", "set", "tenant", "default", "--max-queued", "1"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	w.worker("w", "LONGSHORE_SLOTS=1")
+	root := w.submit("twins", func(task *messages.Task) { task.Agent = "delegates" })
+	first := w.model.next(t) // and the other child is queued
+	for _, env := range over {
+		if got := call(t, env, "submit", "leaf alone", "--agent", "leaf"); got.code == 0 || !strings.Contains(got.stdout+got.stderr, "1 may be") {
+			t.Errorf("with a child in the queue: %+v", got)
+		}
+	}
+	first.answer <- reply{Text: "done"}
+	w.model.next(t).answer <- reply{Text: "done"}
+	completed(t, w.watch(root).end(), "twins is done")
+}
+
 // A run is watched with all below it, as they come and afterwards, over NATS and over HTTP. What is not kept ends no watch late.
 func TestWatchChildren(t *testing.T) {
 	t.Parallel()
