@@ -1,4 +1,4 @@
-# Longshore. `make help` lists what there is.
+# Longshore. `make help` lists the targets.
 
 BIN     := bin/longshore
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

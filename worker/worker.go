@@ -122,7 +122,7 @@ type Stats struct {
 	Suspects int // runs that are in quarantine, or wait for it
 	Lanes    int // lanes that this worker believes to have work
 
-	Redelivered uint64 // task messages that were handed out before, to whomever
+	Redelivered uint64 // task messages that were delivered before, to any worker
 	LanesFull   uint64 // how often a lane could not be made because the stream has no room for more
 	Runner      runner.Stats
 }

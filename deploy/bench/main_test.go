@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func tinyPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 10, Rounds: 1, Runs: 50, Slots: 16, Submitters: 4, LatencyRuns: 5, CapacityRuns: 20,
-		ModelDelay: 50 * time.Millisecond, DoorSubmits: 10, FirstEvents: 3, Watchers: 20, WatchersPerRun: 10,
+		ModelDelay: 50 * time.Millisecond, AdmissionSubmits: 10, FirstEvents: 3, Watchers: 20, WatchersPerRun: 10,
 		Backlog: 50, FairRuns: 3, FairSlots: 4, FairDelay: time.Millisecond,
 	}
 }
@@ -64,7 +64,7 @@ func TestMeasure(t *testing.T) {
 	}
 	want := []any{
 		"submit", "throughput", "floor", "latency", "latency", "capacity", "fairness",
-		"doorSubmit", "doorSubmit", "doorSubmit", "firstEvent", "firstEvent", "firstEvent", "watchers", "summary",
+		"admission", "admission", "admission", "firstEvent", "firstEvent", "firstEvent", "watchers", "summary",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Fatalf("lines (-want +got):\n%s", diff)
@@ -140,7 +140,7 @@ func TestFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, fairness, submit, door`},
+		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, fairness, submit, admission`},
 		{[]string{"throughput"}, `unexpected argument "throughput"`},
 		{[]string{"-fast"}, "flag provided but not defined: -fast"},
 	} {

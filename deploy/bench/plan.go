@@ -22,21 +22,21 @@ type plan struct {
 	CapacityRuns int           // at the same time
 	ModelDelay   time.Duration // of each model call of the capacity
 
-	DoorSubmits    int // by each way
-	FirstEvents    int // likewise
-	Watchers       int // over HTTP, if there are files for so many
-	WatchersPerRun int
-	Backlog        int // tasks of the busy tenant of the fairness
-	FairRuns       int // of the quiet one, one after the other
-	FairSlots      int
-	FairDelay      time.Duration // of each model call of the fairness
+	AdmissionSubmits int // by each way
+	FirstEvents      int // likewise
+	Watchers         int // over HTTP, if there are files for so many
+	WatchersPerRun   int
+	Backlog          int // tasks of the busy tenant of the fairness
+	FairRuns         int // of the quiet one, one after the other
+	FairSlots        int
+	FairDelay        time.Duration // of each model call of the fairness
 }
 
 func fullPlan() plan {
 	return plan{
 		Limit: 5 * time.Minute, Warmup: 1000, Rounds: 3, Runs: 5000, Slots: 256, Submitters: 64,
 		LatencyRuns: 1000, CapacityRuns: 5000, ModelDelay: 2 * time.Second,
-		DoorSubmits: 3000, FirstEvents: 500, Watchers: 10_000, WatchersPerRun: 100,
+		AdmissionSubmits: 3000, FirstEvents: 500, Watchers: 10_000, WatchersPerRun: 100,
 		Backlog: 20_000, FairRuns: 200, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
@@ -45,7 +45,7 @@ func shortPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 256, Rounds: 1, Runs: 2000, Slots: 256, Submitters: 64,
 		LatencyRuns: 200, CapacityRuns: 500, ModelDelay: 2 * time.Second,
-		DoorSubmits: 2000, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
+		AdmissionSubmits: 2000, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
 		Backlog: 5000, FairRuns: 30, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
@@ -57,11 +57,11 @@ const (
 	partThroughput = "throughput"
 	partLatency    = "latency"
 	partCapacity   = "capacity"
-	partDoor       = "door"
+	partAdmission  = "admission"
 )
 
 func parts() []string {
-	return []string{partThroughput, partLatency, partCapacity, partFairness, partSubmit, partDoor}
+	return []string{partThroughput, partLatency, partCapacity, partFairness, partSubmit, partAdmission}
 }
 
 // errLimit is the cause when everything took too long.
@@ -88,7 +88,7 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		{partCapacity, b.capacity},
 		{partFairness, b.fairness},
 		{partSubmit, b.submit},
-		{partDoor, b.doorWork},
+		{partAdmission, b.admissionWork},
 	} {
 		if only != "" && only != part.name || only == "" && part.name == partSubmit { // the throughput has submits
 			continue

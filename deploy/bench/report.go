@@ -63,7 +63,7 @@ func (r *report) submit(tasks, submitters int, took time.Duration) {
 	}{"submit", tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
 }
 
-func (r *report) doorSubmits(way string, tasks, submitters int, took time.Duration) {
+func (r *report) admitted(way string, tasks, submitters int, took time.Duration) {
 	r.line(struct {
 		Name           string  `json:"name"`
 		Way            string  `json:"way"`
@@ -71,7 +71,7 @@ func (r *report) doorSubmits(way string, tasks, submitters int, took time.Durati
 		Submitters     int     `json:"submitters"`
 		Seconds        float64 `json:"seconds"`
 		TasksPerSecond float64 `json:"tasksPerSecond"`
-	}{"doorSubmit", way, tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
+	}{"admission", way, tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
 }
 
 func (r *report) firstEvent(way string, series []time.Duration) {

@@ -51,7 +51,7 @@ func (b *bench) watchers(ctx context.Context, h *hall) (err error) {
 	if err := c.begin(ctx, max(1, n/b.plan.WatchersPerRun)); err != nil {
 		return err
 	}
-	before, err := h.door.usage()
+	before, err := h.dispatcher.usage()
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (b *bench) watchers(ctx context.Context, h *hall) (err error) {
 		return err
 	}
 	joined := time.Since(begun)
-	with, err := h.door.usage()
+	with, err := h.dispatcher.usage()
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (c *crowd) settled(ctx context.Context, goroutines int) (u usage, err error
 		_ = conn.Close()
 	}
 	for tries := 0; ; tries++ {
-		if u, err = c.hall.door.usage(); err != nil || u.Goroutines <= goroutines || tries == 100 {
+		if u, err = c.hall.dispatcher.usage(); err != nil || u.Goroutines <= goroutines || tries == 100 {
 			return u, err
 		}
 		if err := pause(ctx); err != nil {

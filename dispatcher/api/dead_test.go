@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// publish sends a message past all doors.
+// publish sends a message past all checks.
 func (h *hall) publish(subject, body string) {
 	h.t.Helper()
 	nc, err := nats.Connect(h.dev.NATS)

@@ -59,7 +59,7 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-// The documents are served, and name what there is.
+// The documents are served, and name every path and subject.
 func TestContractIsServed(t *testing.T) {
 	h := open(t)
 	var doc struct {

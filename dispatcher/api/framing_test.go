@@ -63,7 +63,7 @@ func misframedBodies(body string) map[string]misframed {
 	}
 }
 
-// Bodies that do not come as their headers say are the client's mistake, on every door: a refusal that is not retryable, in
+// Bodies that do not come as their headers say are the client's mistake, for every request: a refusal that is not retryable, in
 // time, and nothing is done with what came.
 func TestMisframedBodies(t *testing.T) {
 	h := open(t)
@@ -73,15 +73,15 @@ func TestMisframedBodies(t *testing.T) {
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(64) // most of them wait
 	var struck, said atomic.Int64
-	for door, body := range doors(t, h) {
+	for target, body := range targets(t, h) {
 		for name, m := range misframedBodies(body) {
-			if name == "a body that is longer than said" && (strings.HasPrefix(door, "GET") || strings.HasPrefix(door, "POST /v1/batches")) {
+			if name == "a body that is longer than said" && (strings.HasPrefix(target, "GET") || strings.HasPrefix(target, "POST /v1/batches")) {
 				continue // none is asked for, or a report names the line that is cut
 			}
 			group.Go(func() error {
-				problem, err := misframe(ctx, addr, door, m)
+				problem, err := misframe(ctx, addr, target, m)
 				if err != nil {
-					t.Errorf("%s: %s: %v", door, name, err)
+					t.Errorf("%s: %s: %v", target, name, err)
 				}
 				struck.Add(1)
 				if problem {
@@ -108,9 +108,9 @@ func TestMisframedBodies(t *testing.T) {
 	}
 }
 
-// doors are all requests that read a body, with one each: those of the OpenAPI document, and those that take none but must read
+// targets are all requests that read a body, with one each: those of the OpenAPI document, and those that take none but must read
 // it before what they wait for.
-func doors(t *testing.T, h *hall) map[string]string {
+func targets(t *testing.T, h *hall) map[string]string {
 	t.Helper()
 	var document struct {
 		Paths map[string]map[string]struct {
@@ -138,14 +138,14 @@ func doors(t *testing.T, h *hall) map[string]string {
 			all[strings.ToUpper(method)+" "+path] = body
 		}
 	}
-	for door, body := range map[string]string{
+	for target, body := range map[string]string{
 		"POST /v1/batches": `{"custom_id":"1","input":"wait"}` + "\n", "POST /v1/tasks/waits/steer": `{"message":"hurry"}`,
 		"POST /v1/tasks/waits/cancel": `{"reason":"late"}`, "POST /v1/tasks/waits/feedback": `{"score":1}`,
 	} {
-		if all[door] == "" {
-			t.Fatalf("the document has no %s", door)
+		if all[target] == "" {
+			t.Fatalf("the document has no %s", target)
 		}
-		all[door] = body
+		all[target] = body
 	}
 	delete(all, "POST /v1/tasks:cancel") // it means no task
 	all["POST /v1/tasks:cancel?agent=default"] = `{"reason":"late"}`
@@ -153,14 +153,14 @@ func doors(t *testing.T, h *hall) map[string]string {
 }
 
 // misframe makes a request, reads its answer until the connection is closed, and reports whether it was a problem.
-func misframe(ctx context.Context, addr, door string, m misframed) (problem bool, _ error) {
+func misframe(ctx context.Context, addr, target string, m misframed) (problem bool, _ error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return false, fmt.Errorf("dial: %w", err)
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	if _, err := io.WriteString(conn, door+" HTTP/1.1\r\nHost: localhost\r\n"+m.headers+"\r\n"+m.body); err != nil {
+	if _, err := io.WriteString(conn, target+" HTTP/1.1\r\nHost: localhost\r\n"+m.headers+"\r\n"+m.body); err != nil {
 		return false, fmt.Errorf("send: %w", err)
 	}
 	if m.cut {

@@ -58,7 +58,7 @@ func (r *reads) most(run string) int {
 	return most
 }
 
-// The log of a run with an answer of some MiB, more than one message, comes whole at every door, and no entry is fetched anew for each of its parts.
+// The log of a run with an answer of some MiB, more than one message, comes whole over NATS and HTTP, and no entry is fetched anew for each of its parts.
 func TestLogOfAHugeAnswer(t *testing.T) {
 	const size = 1_200_000 // more than a message holds
 	said := strings.Repeat("the tide. ", size/10)

@@ -48,9 +48,9 @@ func keyOperations() []operation {
 	}
 }
 
-// keeper refuses when authentication is disabled: keys that any caller can create would be valid at dispatchers that
+// manageable refuses when authentication is disabled: keys that any caller can create would be valid at dispatchers that
 // authenticate.
-func (q *query) keeper() error {
+func (q *query) manageable() error {
 	if q.who == nil {
 		return forbidden("authentication is disabled here: set LONGSHORE_AUTH=on, or use `longshore keys api`")
 	}
@@ -66,7 +66,7 @@ func (q *query) keysOf() (string, error) {
 }
 
 func createKey(ctx context.Context, q *query) (any, error) {
-	if err := q.keeper(); err != nil {
+	if err := q.manageable(); err != nil {
 		return nil, err
 	}
 	var order KeyOrder
@@ -101,7 +101,7 @@ func createKey(ctx context.Context, q *query) (any, error) {
 }
 
 func listKeys(ctx context.Context, q *query) (any, error) {
-	if err := q.keeper(); err != nil {
+	if err := q.manageable(); err != nil {
 		return nil, err
 	}
 	tenant, err := q.keysOf()
@@ -112,7 +112,7 @@ func listKeys(ctx context.Context, q *query) (any, error) {
 }
 
 func revokeKey(ctx context.Context, q *query) (any, error) {
-	if err := q.keeper(); err != nil {
+	if err := q.manageable(); err != nil {
 		return nil, err
 	}
 	tenant, err := q.keysOf()

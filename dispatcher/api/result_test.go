@@ -121,7 +121,7 @@ func TestResultOfACancelledTask(t *testing.T) {
 	}
 }
 
-// What a worker would refuse is refused at every door, before it is queued, with the field.
+// What a worker would refuse is refused over NATS and HTTP, before it is queued, with the field.
 func TestWrongTasksAreRefusedAtEveryDoor(t *testing.T) {
 	h := open(t)
 	nc, err := nats.Connect(h.dev.NATS)
@@ -193,12 +193,12 @@ func TestTaskResultHasTheStoredLog(t *testing.T) {
 		t.Fatalf("%v: %s", err, reply.Data)
 	}
 	h.do("GET", "/v1/tasks/r1/result?format=task-result", "", 200, &overHTTP)
-	for door, got := range map[string]control.TaskResult{"NATS": overNATS, "HTTP": overHTTP} {
+	for over, got := range map[string]control.TaskResult{"NATS": overNATS, "HTTP": overHTTP} {
 		if got.Status != messages.StatusFailed || got.Outputs == nil || !strings.Contains(got.Summary, "no such key (model_auth)") || len(stored) < 4 {
-			t.Errorf("%s: %+v", door, got)
+			t.Errorf("%s: %+v", over, got)
 		}
 		if diff := cmp.Diff(stored, got.Logs); diff != "" {
-			t.Errorf("%s: the log is not the stored one: %s", door, diff)
+			t.Errorf("%s: the log is not the stored one: %s", over, diff)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type answers struct {
 	mu      sync.Mutex
 	token   uint64
 	waiting map[uint64]*request
-	ended   bool // no answer comes any more
+	ended   bool // no further answer comes
 }
 
 // listen subscribes until the connection is closed.

@@ -228,10 +228,10 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 	var unroutable []uint64
 	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
 	for _, seq := range unroutable {
-		stray, ok, err := f.cfg.Queue.Unroutable(ctx, seq)
+		task, ok, err := f.cfg.Queue.Unroutable(ctx, seq)
 		switch {
 		case ok:
-			f.cfg.Discard(ctx, stray)
+			f.cfg.Discard(ctx, task)
 		case err != nil && ctx.Err() == nil:
 			f.cfg.Log.WarnContext(ctx, "look for a task without a lane", "err", err)
 		}
@@ -281,8 +281,8 @@ func (f *Fetch) failed(ctx context.Context, l queue.Lane, err error) {
 // have the ack wait of the queue.
 func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
 	made, unroutable, err := f.cfg.Queue.RepairLanes(ctx, ackWait)
-	for _, stray := range unroutable {
-		f.cfg.Discard(ctx, stray)
+	for _, task := range unroutable {
+		f.cfg.Discard(ctx, task)
 	}
 	switch {
 	case errors.Is(err, taskqueue.ErrLanesFull):

@@ -179,7 +179,7 @@ func TestGrantsAfterManyChanges(t *testing.T) {
 	check(runlog.NoCap, 0)
 }
 
-// What there is no room for is read each time, and what was not granted makes room.
+// A quota that does not fit is read each time, and what was not granted makes room.
 func TestGrantsAreBounded(t *testing.T) {
 	own, others := openTwo(t, bustest.Start(t))
 	ctx := bustest.Context(t)

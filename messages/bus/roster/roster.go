@@ -200,7 +200,7 @@ func (r *Roster) Explained() (n int) {
 	return n
 }
 
-// each passes every worker with how long it has been silent, and forgets those that are of no interest to anyone.
+// each passes every worker with how long it has been silent, and forgets those that no longer matter.
 func (r *Roster) each(f func(s sighting, silent time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

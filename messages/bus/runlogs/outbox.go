@@ -113,7 +113,7 @@ func (o *outbox) Publish(ctx context.Context, seq uint64, events iter.Seq[messag
 	o.given = seq
 	o.add(ctx, draft{before: before, events: events})
 	o.collect()
-	o.mend()
+	o.resend()
 }
 
 // add sends a draft, or holds it back.
@@ -173,7 +173,7 @@ func (o *outbox) release() bool {
 	defer o.mu.Unlock()
 	o.collect()
 	if len(o.held) > 0 && len(o.flights) > window/2 && !o.store.bus.Conn().IsClosed() {
-		o.mend() // its owner may have left it
+		o.resend() // its owner may have left it
 		return false
 	}
 	o.waits = false
@@ -258,8 +258,8 @@ func (o *outbox) collect() {
 	}
 }
 
-// mend sends everything again if the first event has failed, or is overdue, unless it did so a moment ago.
-func (o *outbox) mend() {
+// resend sends everything again if the first event has failed, or is overdue, unless it did so a moment ago.
+func (o *outbox) resend() {
 	if len(o.flights) == 0 {
 		return
 	}
@@ -292,7 +292,7 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 		if first.state.Load() == failed && !bus.Transient(*first.err.Load()) {
 			return fmt.Errorf("publish %s: %w", first.subject, *first.err.Load())
 		}
-		o.mend()
+		o.resend()
 		if err := o.wait(ctx, timer, patience); err != nil {
 			return fmt.Errorf("publish %s: %w", first.subject, err)
 		}

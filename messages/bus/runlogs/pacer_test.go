@@ -80,7 +80,7 @@ func TestBadEventAmongThoseThatWait(t *testing.T) {
 	awaitThrough(t, out, 5)
 }
 
-// Whoever waits in a flush, for a server that does not answer, holds up nobody else.
+// A flush that waits for a server which does not answer holds up no other.
 func TestHeldEventsPassABusyOutbox(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	logs := bustest.Logs(b)

@@ -12,26 +12,26 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 )
 
-// roleDoor is a dispatcher with its HTTP API, as an operator runs it.
-const roleDoor = "door"
+// roleDispatcher is a dispatcher with its HTTP API, as an operator runs it.
+const roleDispatcher = "dispatcher"
 
-// doorConfig is the setup of the dispatcher's process, doorReady its answer.
+// dispatcherConfig is the setup of the dispatcher's process, dispatcherReady its answer.
 type (
-	doorConfig struct {
+	dispatcherConfig struct {
 		NATSURL string `json:"natsUrl"`
 	}
-	doorReady struct {
+	dispatcherReady struct {
 		Addr string `json:"addr"`
 	}
 )
 
-type doorRole struct {
+type dispatcherRole struct {
 	log        *slog.Logger
 	dispatcher *background
 }
 
-func (d *doorRole) setup(ctx context.Context, args json.RawMessage) (any, error) {
-	var cfg doorConfig
+func (d *dispatcherRole) setup(ctx context.Context, args json.RawMessage) (any, error) {
+	var cfg dispatcherConfig
 	if err := json.Unmarshal(args, &cfg); err != nil {
 		return nil, fmt.Errorf("read setup: %w", err)
 	}
@@ -48,16 +48,16 @@ func (d *doorRole) setup(ctx context.Context, args json.RawMessage) (any, error)
 	})
 	select {
 	case addr := <-ready:
-		return doorReady{addr}, nil
+		return dispatcherReady{addr}, nil
 	case <-d.dispatcher.ended:
 		return nil, fmt.Errorf("run dispatcher: %w", d.dispatcher.err)
 	}
 }
 
-func (*doorRole) start(context.Context) error { return nil }
+func (*dispatcherRole) start(context.Context) error { return nil }
 
 // usage adds what the process holds now, after a garbage collection.
-func (*doorRole) usage(context.Context) (usage, error) {
+func (*dispatcherRole) usage(context.Context) (usage, error) {
 	debug.FreeOSMemory()
 	u, err := ownUsage()
 	var m runtime.MemStats
@@ -66,7 +66,7 @@ func (*doorRole) usage(context.Context) (usage, error) {
 	return u, err
 }
 
-func (d *doorRole) stop() error {
+func (d *dispatcherRole) stop() error {
 	if d.dispatcher == nil {
 		return nil
 	}

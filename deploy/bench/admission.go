@@ -24,8 +24,8 @@ import (
 type hall struct {
 	*stage
 
-	door *process
-	url  string
+	dispatcher *process
+	url        string
 }
 
 func (b *bench) openHall(ctx context.Context) (_ *hall, err error) {
@@ -42,8 +42,8 @@ func (b *bench) openHall(ctx context.Context) (_ *hall, err error) {
 	if s.servers, err = b.spawn(ctx, roleServers, serversConfig{Dir: filepath.Join(s.dir, "servers")}, &s.ready); err != nil {
 		return nil, err
 	}
-	var ready doorReady
-	if h.door, err = b.spawn(ctx, roleDoor, doorConfig{s.ready.NATSURL}, &ready); err != nil {
+	var ready dispatcherReady
+	if h.dispatcher, err = b.spawn(ctx, roleDispatcher, dispatcherConfig{s.ready.NATSURL}, &ready); err != nil {
 		return nil, err
 	}
 	h.url = "http://" + ready.Addr
@@ -59,15 +59,15 @@ func (b *bench) openHall(ctx context.Context) (_ *hall, err error) {
 
 func (h *hall) close() error {
 	var errs []error
-	if h.door != nil {
-		errs = append(errs, h.door.stop())
+	if h.dispatcher != nil {
+		errs = append(errs, h.dispatcher.stop())
 	}
 	return errors.Join(append(errs, h.stage.close())...)
 }
 
-// doorWays are the ways to submit a task, each with a function that submits one under an id.
-func (h *hall) doorWays(web *http.Client) []doorWay {
-	return []doorWay{
+// ways are the ways to submit a task, each with a function that submits one under an id.
+func (h *hall) ways(web *http.Client) []way {
+	return []way{
 		{"client", func(ctx context.Context, id string) error {
 			t := task()
 			t.ID = id
@@ -105,13 +105,13 @@ func (h *hall) doorWays(web *http.Client) []doorWay {
 	}
 }
 
-type doorWay struct {
+type way struct {
 	name   string
 	submit func(ctx context.Context, id string) error
 }
 
-// doorWork measures the front door: submits by each way, the time until the first event, and watchers.
-func (b *bench) doorWork(ctx context.Context) (err error) {
+// admissionWork measures admission by the dispatcher: submits by each way, the time until the first event, and watchers.
+func (b *bench) admissionWork(ctx context.Context) (err error) {
 	if err := raiseFiles(); err != nil {
 		return err
 	}
@@ -122,15 +122,15 @@ func (b *bench) doorWork(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: b.plan.Submitters}}
 	defer web.CloseIdleConnections()
-	ways := h.doorWays(web)
+	ways := h.ways(web)
 	for _, way := range ways {
-		took, err := fillWith(ctx, b.plan.DoorSubmits, b.plan.Submitters, func(ctx context.Context) error {
+		took, err := fillWith(ctx, b.plan.AdmissionSubmits, b.plan.Submitters, func(ctx context.Context) error {
 			return way.submit(ctx, messages.NewID(time.Now()))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
-		b.report.doorSubmits(way.name, b.plan.DoorSubmits, b.plan.Submitters, took)
+		b.report.admitted(way.name, b.plan.AdmissionSubmits, b.plan.Submitters, took)
 	}
 	if err := b.firstEvents(ctx, h, ways); err != nil { // and works what was submitted
 		return err
@@ -139,13 +139,13 @@ func (b *bench) doorWork(ctx context.Context) (err error) {
 }
 
 // firstEvents measures the time from a submit to the run's first event at a subscriber, one run after the other.
-func (b *bench) firstEvents(ctx context.Context, h *hall, ways []doorWay) (err error) {
+func (b *bench) firstEvents(ctx context.Context, h *hall, ways []way) (err error) {
 	work, err := b.spawn(ctx, roleWorker, h.worker(b.plan.Slots), nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, work.stop()) }()
-	if err := h.waitForEnds(ctx, len(ways)*b.plan.DoorSubmits, func() error { return work.ask(opStart, nil, nil) }); err != nil {
+	if err := h.waitForEnds(ctx, len(ways)*b.plan.AdmissionSubmits, func() error { return work.ask(opStart, nil, nil) }); err != nil {
 		return err
 	}
 	sub, err := h.subscribe(ctx, messages.EventRunQueued)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What a dispatcher is told by variables of names and connections holds at its door.
-func TestFrontDoorSettings(t *testing.T) {
+// The variables about host names and connections bound the HTTP server of a dispatcher.
+func TestHTTPServerSettings(t *testing.T) {
 	t.Parallel()
 	dev := spawn(t, "dev", []string{
 		"LONGSHORE_HTTP_HOSTS=hall.example", "LONGSHORE_HTTP_CONNECTIONS=2", "LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS=1",
