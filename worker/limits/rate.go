@@ -165,25 +165,34 @@ func (g *Rate) left(s *agent.State, due []agent.OpenCall, now time.Time) (out []
 }
 
 // Take takes permits for calls, as an agent.TakePermits says: now or, where there is no room, in advance. An error is of ctx. When
-// calls cannot be counted they wait, and ask again.
+// calls cannot be counted they wait, and ask again; once one could not, the others are not tried, since each try may last.
 func (g *Rate) Take(ctx context.Context, s *agent.State, calls []string) error {
+	var unknown error
 	for i := range s.Open {
 		call := &s.Open[i].Call
 		if !slices.Contains(calls, call.ID) {
 			continue
 		}
 		if rates := g.Of(s, call.Name); len(rates) > 0 {
-			if err := g.take(ctx, s, call.ID, rates); err != nil {
-				return err
+			if unknown = g.take(ctx, s, call.ID, rates, unknown); ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
 		}
+	}
+	if unknown != nil {
+		g.Log.WarnContext(ctx, "a run waits because the calls of a tool cannot be counted", "tenant", g.Run.Tenant, "task_id", g.Run.Run, "err", unknown)
 	}
 	return nil
 }
 
-func (g *Rate) take(ctx context.Context, s *agent.State, call string, rates []queue.Rate) error {
+// take takes permits for a call. It returns why calls cannot be counted, which may be known already.
+func (g *Rate) take(ctx context.Context, s *agent.State, call string, rates []queue.Rate, unknown error) error {
 	now, c := g.Now(), g.look(s, call)
 	*c = rated{rate: rates[0], text: rates[0].Text}
+	if unknown != nil {
+		c.wait(now)
+		return unknown
+	}
 	fullest := func(ctx context.Context, r *queue.Rate, window int64) (int, error) {
 		n, err := g.Counter.CountCall(ctx, r, window)
 		if n > r.Limit {
@@ -193,17 +202,19 @@ func (g *Rate) take(ctx context.Context, s *agent.State, call string, rates []qu
 	}
 	at, ok, err := queue.Reserve(ctx, rates, soonest(rates, now), now.Add(maxRateAhead), fullest)
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	case err != nil:
-		g.Log.WarnContext(ctx, "a run waits because the calls of a tool cannot be counted", "tenant", g.Run.Tenant, "task_id", g.Run.Run, "err", err)
-		c.again, c.text = now.Add(unknownHold), "the calls of the tool cannot be counted: "+c.text
+		c.wait(g.Now()) // it may have been tried for long
 	case !ok:
 		c.again = at
 	default:
 		c.permit = permitAt(s, call, rates, at)
 	}
-	return nil
+	return err
+}
+
+// wait has the call ask again later: it is unknown whether there is room.
+func (c *rated) wait(now time.Time) {
+	c.again, c.text = now.Add(unknownHold), "the calls of the tool cannot be counted: "+c.text
 }
 
 // Again takes permits for a call that is repeated, when there is room now, and returns until when it must begin. It is called from any

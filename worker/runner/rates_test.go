@@ -236,9 +236,11 @@ func TestAWaitForARateEnds(t *testing.T) {
 
 // While calls cannot be counted none is made, and the run spends no attempt.
 func TestAnUnknownRateHoldsCalls(t *testing.T) {
-	p := newPaced(t, getting{effect: messages.EffectOnce}, 1, nil)
+	p := newPaced(t, getting{effect: messages.EffectRead}, 2, nil)
 	p.away = errors.New("no counter")
-	p.begin()
+	if p.begin(); p.asked != 1 {
+		t.Errorf("it was tried %d times, though each try may last", p.asked)
+	}
 	for range 7 { // more than it has attempts
 		park := p.parked()
 		if park.Reason != queue.ParkRate || park.Until.Sub(p.now) != time.Minute || !strings.Contains(park.Question, "cannot be counted") || len(park.Permits) != 0 {
@@ -250,7 +252,7 @@ func TestAnUnknownRateHoldsCalls(t *testing.T) {
 	p.away = nil
 	p.wakeAt(*p.parked().Until)
 	p.completed()
-	if len(p.calls) != 1 {
+	if len(p.calls) != 2 {
 		t.Errorf("%d calls", len(p.calls))
 	}
 }

@@ -1,6 +1,7 @@
 package quotas_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -135,5 +136,21 @@ func TestCallsAreCountedByRate(t *testing.T) {
 		if _, err := here.CountCall(t.Context(), &queue.Rate{Key: key, Limit: 1, Window: time.Minute}, 7); err == nil {
 			t.Errorf("the key %q is counted", key)
 		}
+	}
+}
+
+// Without its stream a call is not counted, and that is an error within the time of the bus.
+func TestCallsWithoutTheirStream(t *testing.T) {
+	_, nc := bustest.OpenNew(t)
+	b, err := bus.Open(t.Context(), nc, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bustest.NewJetStream(t, nc).DeleteStream(t.Context(), bus.StreamRates); err != nil {
+		t.Fatal(err)
+	}
+	rate := queue.Rate{Key: "fleet:site", Limit: 1, Window: time.Minute}
+	if n, err := quotas.New(b, bustest.Logs(b)).CountCall(t.Context(), &rate, 7); n != 0 || err == nil || !strings.Contains(err.Error(), "rate fleet:site") {
+		t.Errorf("got %d, %v", n, err)
 	}
 }
