@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -294,6 +295,28 @@ func TestAttacks97And99Bombs(t *testing.T) {
 	expect(t, get(t, set, url+"/nested"), messages.CodeToolFailed, `in the encoding "gzip, gzip", which was not asked for`)
 	expect(t, get(t, set, url+"/br"), messages.CodeToolFailed, `in the encoding "br", which was not asked for`)
 	expect(t, get(t, set, url+"/bad"), messages.CodeToolFailed, "broke off after 0 bytes: gzip: invalid header")
+}
+
+// Bold text that is never closed is opened anew in each paragraph: a small page is a tree thousands of times as large.
+func TestPagesThatGrow(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("<p>")
+	for i := range 400 {
+		fmt.Fprintf(&page, "<b id=%d>", i)
+	}
+	page.WriteString(strings.Repeat("<p>x", 30_000))
+	url, host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, page.String())
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := get(t, box(t, local(host), nil), url)
+	runtime.ReadMemStats(&after)
+	expect(t, r, messages.CodeToolFailed, "the page cannot be written as Markdown; ask with format text for its HTML")
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1024 {
+		t.Errorf("a page of %d bytes took %d MiB", page.Len(), used)
+	}
 }
 
 // Attack 98: heads and bodies that come slowly.

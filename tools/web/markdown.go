@@ -1,8 +1,8 @@
 package web
 
 import (
+	"context"
 	"slices"
-	"strings"
 
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
@@ -20,8 +20,8 @@ const maxDigits = 6
 // markdown is a page as Markdown. Its conversion cannot be stopped, so that what it costs must be about the same for each byte. Characters
 // that mean something in Markdown are not escaped: whether they do is found out by looking ahead, for each of them up to the end of the
 // line, which takes minutes for a page of brackets; and a model reads them as well without.
-func markdown(page, domain string) (string, error) {
-	doc, err := html.Parse(strings.NewReader(page)) // nests 512 deep, at most
+func markdown(ctx context.Context, page, domain string) (string, error) {
+	doc, err := parsed(ctx, page)
 	if err != nil {
 		return "", err
 	}

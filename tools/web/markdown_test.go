@@ -14,7 +14,7 @@ func TestMarkdown(t *testing.T) {
 		`<ol start=9999999><li>a</ol>`:                            "1. a",
 		strings.Repeat("<ul><li>x", 3):                            "- x\n  \n  - x\n    \n    - x",
 	} {
-		if got, err := markdown(page, "https://a.example"); err != nil || got != want {
+		if got, err := markdown(t.Context(), page, "https://a.example"); err != nil || got != want {
 			t.Errorf("%s: %q, %v", page, got, err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestHostilePages(t *testing.T) {
 		"divisions":  fill(strings.Repeat("<div>", 500) + "x" + strings.Repeat("</div>", 500)),
 	} {
 		began := time.Now()
-		got, err := markdown(page, "https://a.example")
+		got, err := markdown(t.Context(), page, "https://a.example")
 		if took := time.Since(began); err != nil || len(got) > 4*size || took > 15*time.Second {
 			t.Errorf("%s: %d bytes became %d in %v, %v", name, len(page), len(got), took, err)
 		}
@@ -42,7 +42,7 @@ func TestHostilePages(t *testing.T) {
 			t.Errorf("%s: %d of %d texts are left", name, n, want)
 		}
 	}
-	if got, err := markdown(fill("<div>"), "https://a.example"); err == nil {
+	if got, err := markdown(t.Context(), fill("<div>"), "https://a.example"); err == nil {
 		t.Errorf("what is nested without end became %d bytes", len(got))
 	}
 }

@@ -3,8 +3,8 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -23,7 +23,7 @@ import (
 
 // Limits of what a result holds, in bytes.
 const (
-	maxHTML  = 1 << 20   // of a page that is converted, which takes time and cannot be stopped
+	maxHTML  = 1 << 20   // of a page that is converted
 	maxText  = 900 << 10 // below what one call may tell
 	maxRaw   = 600 << 10 // before base64
 	maxShown = 1 << 10   // of a header
@@ -32,7 +32,7 @@ const (
 )
 
 // render is the Result of a response.
-func (b *browser) render(h *hop, resp *outbound.Response, format, name string) tools.Result {
+func (b *browser) render(ctx context.Context, h *hop, resp *outbound.Response, format, name string) tools.Result {
 	body, cut := resp.Body, resp.Truncated
 	if cut {
 		body = body[:max(0, len(body)-maxSecret)]
@@ -51,7 +51,7 @@ func (b *browser) render(h *hop, resp *outbound.Response, format, name string) t
 			fmt.Fprintf(&out, "%s: %s\n", key, strict.Clip(v, maxShown))
 		}
 	}
-	text, more, err := written(body, kind, cmp.Or(format, formatMarkdown), h)
+	text, more, err := b.written(ctx, body, kind, cmp.Or(format, formatMarkdown), h)
 	cut = cut || more
 	switch {
 	case err != nil:
@@ -76,7 +76,7 @@ func (b *browser) render(h *hop, resp *outbound.Response, format, name string) t
 }
 
 // written is a body as text, and whether there was more of it.
-func written(body []byte, kind, format string, h *hop) (_ string, more bool, _ error) {
+func (b *browser) written(ctx context.Context, body []byte, kind, format string, h *hop) (_ string, more bool, _ error) {
 	if format == formatRaw {
 		n := min(len(body), maxRaw)
 		return base64.StdEncoding.EncodeToString(body[:n]), n < len(body), nil
@@ -94,11 +94,9 @@ func written(body []byte, kind, format string, h *hop) (_ string, more bool, _ e
 		return "", false, fmt.Errorf("the body is %d bytes of %s and no text; ask with format raw for the bytes", len(body), strict.Clip(kind, 64))
 	}
 	if page {
-		converted, err := markdown(text, h.url.Scheme+"://"+h.url.Host)
-		if err != nil {
-			return "", false, errors.New("the page cannot be written as Markdown; ask with format text for its HTML")
+		if text, err = b.page(ctx, text, h.url.Scheme+"://"+h.url.Host); err != nil {
+			return "", false, err
 		}
-		text = converted
 	}
 	short := strict.Clip(text, maxText)
 	return short, more || len(short) < len(text), nil

@@ -28,6 +28,7 @@ type browser struct {
 	credentials *credential.Store
 	userAgent   string
 	client      *outbound.Client
+	pages       chan struct{} // one for each page that is being converted
 }
 
 // hop is a request on its way: the first one of a call, or what a redirect made of it.
@@ -73,7 +74,7 @@ func (b *browser) answer(ctx context.Context, c *tools.Call, in requestArgs) (to
 		}
 		next := h.redirected(resp)
 		if next == nil {
-			return b.render(h, resp, in.Format, in.Credential), nil
+			return b.render(ctx, h, resp, in.Format, in.Credential), nil
 		}
 		if failed := b.follows(c, h, next, resp); failed != nil {
 			return *failed, nil

@@ -69,7 +69,7 @@ func Over(transport http.RoundTripper, cfg Config, credentials *credential.Store
 	if err != nil {
 		return nil, err
 	}
-	b := &browser{policy: p, credentials: credentials, userAgent: cfg.UserAgent}
+	b := &browser{policy: p, credentials: credentials, userAgent: cfg.UserAgent, pages: make(chan struct{}, mostPages)}
 	if b.client = outbound.New(outbound.Guard(p.hosts, p.private), cfg.MaxBody); transport != nil {
 		b.client = outbound.Over(transport, cfg.MaxBody)
 	}
