@@ -61,9 +61,12 @@ type Call struct {
 	Grants messages.Grants
 	// Delegate says to whom the run's agent may hand sub-tasks; nil: to no agent.
 	Delegate *messages.Delegate
-	// Reach returns an error, fit for a model, when the rules of the run forbid a host that is not in the arguments, such as one that a
-	// redirect leads to: as hosts.Endpoint writes it. A tool asks before it goes there. It may be nil.
+	// Reach returns an error, fit for a model, when the rules of the run forbid a host that is not in the arguments, as hosts.Endpoint
+	// writes it. A tool asks before it goes there. It may be nil.
 	Reach func(endpoint string) error
+	// Redirect is Reach for a host that an answer leads to. It also forbids those to whose calls a person would have to agree. It may be
+	// nil.
+	Redirect func(endpoint string) error
 	// Begin returns an error when the run is another worker's by now, and the call must have no effect. It was asked right
 	// before Call. A tool that prepares for a while asks again, right before its effect, and returns the error. It may be nil.
 	Begin func() error

@@ -105,10 +105,10 @@ func (b *browser) follows(c *tools.Call, h, next *hop, resp *outbound.Response) 
 
 // reaches reports whether the rules of the run let a redirect be followed.
 func reaches(c *tools.Call, u *url.URL) error {
-	if c.Reach == nil {
+	if c.Redirect == nil {
 		return nil
 	}
-	return c.Reach(hosts.Endpoint(u))
+	return c.Redirect(hosts.Endpoint(u))
 }
 
 // redirected is the request that a response asks for next, as browsers read it; nil if it asks for none.

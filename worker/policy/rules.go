@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -253,7 +252,7 @@ func (r *Rules) Call(tool, arguments string) (use string, found []Finding, refus
 			}
 		}
 	}
-	for _, at := range endpoints(arguments) {
+	for _, at := range r.namedIn(arguments) {
 		if f := r.Host(messages.PolicyArguments, at); f != nil {
 			return "", nil, f
 		}
@@ -261,7 +260,7 @@ func (r *Rules) Call(tool, arguments string) (use string, found []Finding, refus
 	return r.JSON(messages.PolicyArguments, tool, arguments)
 }
 
-// Host judges a host that is about to be called, as hosts.Endpoint writes it: in the arguments of a call, or where a redirect leads.
+// Host judges a host that is about to be called, as hosts.Endpoint writes it: in the arguments of a call, or that a tool calls anyway.
 // It returns the finding that forbids it.
 func (r *Rules) Host(point messages.PolicyPoint, endpoint string) *Finding {
 	if r == nil {
@@ -296,7 +295,9 @@ func (r *Rules) JSON(at messages.PolicyPoint, tool, value string) (use string, f
 	}
 	tree, err := parse(value)
 	if err != nil {
-		use = judge(value)
+		if use = judge(value); use != value && json.Valid([]byte(value)) && !json.Valid([]byte(use)) {
+			use = "{}"
+		}
 	} else if changed, did := walk(tree, judge); did {
 		data, err := json.Marshal(changed)
 		if err != nil {
@@ -312,7 +313,12 @@ func (r *Rules) JSON(at messages.PolicyPoint, tool, value string) (use string, f
 	return use, found, nil
 }
 
+// parse reads JSON. Of a field that stands twice a tree has only one, and the text holds both: such a text is none.
 func parse(arguments string) (tree any, err error) {
+	var whole json.RawMessage
+	if err := strict.Decode([]byte(arguments), &whole); err != nil {
+		return nil, err
+	}
 	dec := json.NewDecoder(strings.NewReader(arguments))
 	dec.UseNumber()
 	err = dec.Decode(&tree)
@@ -382,56 +388,91 @@ func anyNamed(list, tools []string) bool {
 	return slices.ContainsFunc(tools, func(t string) bool { return messages.Names(list, t) })
 }
 
+// namedIn are the endpoints in the arguments of a call, if a rule is about them.
+func (r *Rules) namedIn(arguments string) []string {
+	if !slices.ContainsFunc(r.layers, func(l layer) bool { return l.hosts != nil }) {
+		return nil
+	}
+	return endpoints(arguments)
+}
+
+// Redirect judges a host that a redirect leads a call to. It is forbidden as one in the arguments is, and where a rule has calls of
+// the host wait for a person, who was not asked about it.
+func (r *Rules) Redirect(c Asked, endpoint string) *Finding {
+	if f := r.Host(messages.PolicyOutput, endpoint); f != nil || r == nil {
+		return f
+	}
+	for i := range r.layers {
+		l := &r.layers[i]
+		for j := range l.approve {
+			a := &l.approve[j]
+			if a.hosts.Lists(endpoint) && a.fitsBut(&c) && !slices.ContainsFunc(endpoints(string(c.Arguments)), a.hosts.Lists) {
+				return new(l.finding(messages.PolicyOutput, messages.PolicyBlock, a.Name,
+					"a person must agree to calls of the host %s, so name it in the call", strict.Shown(endpoint)))
+			}
+		}
+	}
+	return nil
+}
+
 func (a *approve) fits(c *Asked) bool {
+	return a.fitsBut(c) && (len(a.Hosts) == 0 || slices.ContainsFunc(endpoints(string(c.Arguments)), a.hosts.Lists))
+}
+
+// fitsBut is fits without the hosts.
+func (a *approve) fitsBut(c *Asked) bool {
 	if !messages.Names([]string{a.Tool}, c.Tool) || a.First && !c.First || a.CostAbove != nil && c.Cost <= *a.CostAbove {
 		return false
 	}
-	if a.Pattern != "" {
-		text, ok := argument(c.Arguments, a.Argument)
-		if !ok || !a.pattern.MatchString(text) {
-			return false
-		}
-	}
-	return len(a.Hosts) == 0 || slices.ContainsFunc(endpoints(string(c.Arguments)), a.hosts.Lists)
+	return a.Pattern == "" || slices.ContainsFunc(argument(c.Arguments, a.Argument), a.pattern.MatchString)
 }
 
-// argument is the value at a path of dots in the arguments: a text as it is, anything else as JSON.
-func argument(args json.RawMessage, path string) (text string, ok bool) {
-	if path == "" {
-		return string(args), true
-	}
+// argument is what a pattern is matched with: the value at a path of dots in the arguments as JSON, and each text in it. In JSON alone
+// a text could be written in many ways. A list stands for each of its values.
+func argument(args json.RawMessage, path string) (texts []string) {
 	tree, err := parse(string(args))
-	if err != nil {
-		return "", false
-	}
-	for part := range strings.SplitSeq(path, ".") {
-		fields, isObject := tree.(map[string]any)
-		if tree, ok = fields[part]; !isObject || !ok {
-			return "", false
-		}
-	}
-	if s, isText := tree.(string); isText {
-		return s, true
-	}
-	data, err := json.Marshal(tree)
-	return string(bytes.TrimSpace(data)), err == nil
-}
-
-// endpoints are the hosts with ports of the http and https URLs that are texts in the arguments.
-func endpoints(arguments string) (all []string) {
-	tree, err := parse(arguments)
 	if err != nil {
 		return nil
 	}
-	walk(tree, func(text string) string {
-		for word := range strings.FieldsSeq(text) {
-			u, err := url.Parse(strings.Trim(word, `"'<>()[],`))
-			if err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != "" {
-				u.Scheme = strings.ToLower(u.Scheme)
-				all = append(all, hosts.Endpoint(u))
-			}
+	at := []any{tree}
+	if path != "" {
+		for part := range strings.SplitSeq(path, ".") {
+			at = fields(at, part)
 		}
-		return text
-	})
-	return all
+	}
+	for _, v := range at {
+		if text, ok := v.(string); ok {
+			texts = append(texts, text)
+			continue
+		}
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err == nil {
+			texts = append(texts, string(bytes.TrimSpace(b.Bytes())))
+		}
+		walk(v, func(text string) string {
+			texts = append(texts, text)
+			return text
+		})
+	}
+	if path == "" {
+		texts = append(texts, string(args))
+	}
+	return texts
+}
+
+// fields are the values of a field of objects, and of those in lists.
+func fields(in []any, name string) (out []any) {
+	for _, v := range in {
+		switch v := v.(type) {
+		case map[string]any:
+			if field, ok := v[name]; ok {
+				out = append(out, field)
+			}
+		case []any:
+			out = append(out, fields(v, name)...)
+		}
+	}
+	return out
 }

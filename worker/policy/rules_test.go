@@ -87,6 +87,23 @@ func TestCalls(t *testing.T) {
 		"another host":          {`{"hosts":["*.example.com"]}`, "get", `{"url":"https://evil.net/?a.example.com"}`, "", "hosts", true},
 		"a host in a list":      {`{"hosts":["a.example"]}`, "get", `{"all":[{"at":"see HTTPS://EVIL.net/x"}]}`, "", "hosts", true},
 		"no hosts":              {`{"hosts":[]}`, "get", `{"url":"http://a.example"}`, "", "hosts", true},
+		"in a word":             {`{"hosts":["a.example"]}`, "say", `{"text":"![x](https://evil.net/?q=1)"}`, "", "hosts", true},
+		"in JSON in a text":     {`{"hosts":["a.example"]}`, "post", `{"body":"{\"to\":\"https://evil.net\"}"}`, "", "hosts", true},
+		"in escaped JSON":       {`{"hosts":["a.example"]}`, "post", `{"body":"{\"to\":\"https\\u003a//evil.net\"}"}`, "", "hosts", true},
+		"with backslashes":      {`{"hosts":["a.example"]}`, "get", `{"url":"https:\\\\evil.net\\@a.example"}`, "", "hosts", true},
+		"without slashes":       {`{"hosts":["a.example"]}`, "get", `{"url":"https:evil.net"}`, "", "hosts", true},
+		"of another scheme":     {`{"hosts":["a.example"]}`, "get", `{"url":"wss://evil.net"}`, "", "hosts", true},
+		"behind a user":         {`{"hosts":["a.example"]}`, "get", `{"url":"https://a.example\"@evil.net"}`, "", "hosts", true},
+		"over two lines":        {`{"hosts":["a.example"]}`, "get", `{"url":"https://a.example\n.evil.net/"}`, "", "hosts", true},
+		"after an empty user":   {`{"hosts":["a.example"]}`, "get", `{"url":"https://@evil.net"}`, "", "hosts", true},
+		"in percents":           {`{"hosts":["a.example"]}`, "get", `{"url":"https://evil%2enet/"}`, "", "hosts", true},
+		"a listed one in text":  {`{"hosts":["a.example"]}`, "say", `{"text":"<a href=\"https://a.example/x\">me@evil.net</a>, (https://a.example). https://a.example"}`, `{"text":"<a href=\"https://a.example/x\">me@evil.net</a>, (https://a.example). https://a.example"}`, "", false},
+		"a listed one in JSON":  {`{"hosts":["a.example"]}`, "say", `{"body":"{\"to\":\"https://a.example\",\"by\":\"me@evil.net\"}"}`, `{"body":"{\"to\":\"https://a.example\",\"by\":\"me@evil.net\"}"}`, "", false},
+		"lines of listed ones":  {`{"hosts":["a.example"]}`, "say", `{"text":"https://a.example\nhttps://a.example:443"}`, `{"text":"https://a.example\nhttps://a.example:443"}`, "", false},
+		"a title":               {`{"hosts":["a.example"]}`, "say", `{"text":"http: the protocol. https:443"}`, `{"text":"http: the protocol. https:443"}`, "", false},
+		"a listed address":      {`{"hosts":["[2001:db8::1]:8080"]}`, "get", `{"url":"http://[2001:DB8::1]:8080/"}`, `{"url":"http://[2001:DB8::1]:8080/"}`, "", false},
+		"a field twice":         {`{"content":[{"name":"c","category":"card"}]}`, "t", `{"a":4111111111111111,"a":1}`, `{}`, "c", false},
+		"after the end":         {`{"content":[{"name":"c","category":"card"}]}`, "t", `{"a":1} 4111111111111111`, `{"a":1} [redacted]`, "c", false},
 		"no URL":                {`{"hosts":[]}`, "get", `{"q":"what is a http server"}`, `{"q":"what is a http server"}`, "", false},
 		"an argument":           {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"a":[{"b":"to ann@example.com"}]}`, `{"a":[{"b":"to [redacted]"}]}`, "m", false},
 		"a name of a field":     {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"ann@example.com":1}`, `{"[redacted]":1}`, "m", false},
@@ -164,6 +181,11 @@ func TestAsks(t *testing.T) {
 		"only private":           {taint, policy.Asked{Tool: "mail", Had: []string{"sql_query"}}, ""},
 		"only untrusted":         {taint, policy.Asked{Tool: "mail", Had: []string{"http_get"}}, ""},
 		"it stays in the run":    {taint, policy.Asked{Tool: "write_file", Had: []string{"http_get", "sql_query"}}, ""},
+		"the whole, escaped":     {`{"approve":[{"name":"r","tool":"*","pattern":"DROP"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"sql":"DR\u004fP TABLE x"}`)}, "r"},
+		"the whole, over lines":  {`{"approve":[{"name":"r","tool":"*","pattern":"DROP\\s+TABLE"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"sql":"DROP\nTABLE x"}`)}, "r"},
+		"in a list":              {`{"approve":[{"name":"r","tool":"*","argument":"to.mail","pattern":"@prod"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"to":[{"mail":"a@test"},{"mail":"a@prod"}]}`)}, "r"},
+		"a list of signs":        {`{"approve":[{"name":"r","tool":"*","argument":"cmd","pattern":"&&"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"cmd":["a","&&","b"]}`)}, "r"},
+		"a host in JSON":         {`{"approve":[{"name":"r","tool":"*","hosts":["*.prod.example"]}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"body":"{\"u\":\"https://a.prod.example\"}"}`)}, "r"},
 		"of arguments that lack": {`{"approve":[{"name":"r","tool":"*","argument":"a","pattern":".*"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`[]`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +198,29 @@ func TestAsks(t *testing.T) {
 	var none *policy.Rules
 	if none.Asks(policy.Asked{Tool: "t"}) != nil || none.Judges(messages.PolicyReply) {
 		t.Error("no rules ask")
+	}
+}
+
+// A redirect leads to a host that a person must agree to calls of: it is not followed, unless the call named such a host and a person
+// agreed.
+func TestRedirects(t *testing.T) {
+	r := rules(t, "fleet", `{"hosts":["*.example"],"approve":[{"name":"p","tool":"get","hosts":["*.prod.example"],"argument":"method","pattern":"POST"}]}`)
+	for _, c := range []struct{ tool, args, to, rule string }{
+		{"get", `{"method":"POST","url":"https://a.example"}`, "b.example:443", ""},
+		{"get", `{"method":"POST","url":"https://a.example"}`, "evil.net:443", "hosts"},
+		{"get", `{"method":"POST","url":"https://a.example"}`, "x.prod.example:443", "p"},
+		{"get", `{"method":"GET","url":"https://a.example"}`, "x.prod.example:443", ""},
+		{"other", `{"method":"POST","url":"https://a.example"}`, "x.prod.example:443", ""},
+		{"get", `{"method":"POST","url":"https://y.prod.example"}`, "x.prod.example:443", ""},
+	} {
+		f := r.Redirect(policy.Asked{Tool: c.tool, Arguments: []byte(c.args)}, c.to)
+		if (f == nil) != (c.rule == "") || f != nil && (f.Rule != c.rule || f.Action != messages.PolicyBlock) {
+			t.Errorf("%s %s to %s: %+v, want %q", c.tool, c.args, c.to, f, c.rule)
+		}
+	}
+	var none *policy.Rules
+	if none.Redirect(policy.Asked{}, "a.example:443") != nil {
+		t.Error("no rules forbid a redirect")
 	}
 }
 

@@ -100,12 +100,17 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 	if c.Judged || c.Approve {
 		return rs
 	}
-	asked := policy.Asked{Tool: c.Call.Name, Arguments: json.RawMessage(use), Cost: s.Cost, Had: s.Had()}
-	asked.First = !slices.Contains(s.Used, c.Call.Name)
-	if f := rules.Asks(asked); f != nil {
+	if f := rules.Asks(x.asked(s, c.Call.Name, use)); f != nil {
 		rs = append(rs, applied(*f))
 	}
 	return rs
+}
+
+// asked is a call as rules see that have one wait for a person.
+func (*policyWork) asked(s *agent.State, tool, arguments string) policy.Asked {
+	return policy.Asked{
+		Tool: tool, Arguments: json.RawMessage(arguments), Cost: s.Cost, Had: s.Had(), First: !slices.Contains(s.Used, tool),
+	}
 }
 
 // withheld stands where a rule has blocked a text.

@@ -181,6 +181,59 @@ func TestPolicyOnTheWay(t *testing.T) {
 	}
 }
 
+// A redirect to a host whose calls wait for a person is not followed, and the model is told to name the host: then a person is asked.
+func TestPolicyOfRedirects(t *testing.T) {
+	var said []string
+	tool, err := tools.Func(messages.ToolSpec{Name: "get", Description: "Gets.", Effect: messages.EffectOnce},
+		func(_ context.Context, c tools.Call, in sayArgs) (tools.Result, error) {
+			err := c.Redirect("prod.example:443")
+			said = append(said, in.Text)
+			if err != nil {
+				return tools.Failure(err.Error()), nil
+			}
+			return tools.Text("there"), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := messages.Definition{Name: "a", Tools: []string{"get"}, Policy: &messages.Policy{
+		Approve: []messages.ApproveRule{{Name: "production", Tool: "get", Hosts: []string{"prod.example"}}},
+	}}
+	agent.SetDefaults()
+	asked := 0
+	got := agenttest.Run(t, agenttest.Config{
+		Config: embed.Config{Agent: agent, Tools: []tools.Tool{tool}, Model: agenttest.Replies(
+			agenttest.Call("get", `{"text":"https://a.example"}`), agenttest.Call("get", `{"text":"https://prod.example"}`), agenttest.Text("done"),
+		)},
+		Begun: func(s *embed.Session) {
+			s.On(func(e messages.Event) {
+				var a messages.ApprovalRequested
+				if e.Name() != messages.EventApprovalRequested || json.Unmarshal(e.Data, &a) != nil {
+					return
+				}
+				asked++
+				go func() {
+					if err := s.Approve(context.Background(), a.CallID); err != nil {
+						t.Error(err)
+					}
+				}()
+			})
+		},
+	}, "go")
+	var results []string
+	for _, e := range got.Log {
+		for _, r := range e.Records {
+			if r, ok := r.(*record.ToolReturned); ok {
+				results = append(results, r.Result.Shown())
+			}
+		}
+	}
+	const refused = "a person must agree to calls of the host prod.example:443, so name it in the call (rule production of the agent a)"
+	if strings.Join(results, "|") != refused+"|there" || asked != 1 {
+		t.Errorf("results %q, asked %d times", results, asked)
+	}
+}
+
 // A call that a rule holds waits for a person, once; after a consent it is made.
 func TestPolicyAsksForApproval(t *testing.T) {
 	var said []string

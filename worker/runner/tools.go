@@ -68,7 +68,8 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 		x.calls.made[wave[i].Call.ID] = true
 	}
 	if len(wave) == 1 {
-		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws), x.rules.of(x.journal.state.Agent)))
+		c := wave[0].Call
+		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c)))
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
 }
@@ -81,8 +82,8 @@ func (x *toolWork) callWave(
 	for i := range wave {
 		c := wave[i].Call
 		x.calls.flying[c.ID] = true
-		call, rules := x.toolCall(c, ws), x.rules.of(x.journal.state.Agent)
-		go func() { answers <- x.perform(calls, c, call, rules) }()
+		call, by := x.toolCall(c, ws), x.judgeOf(c)
+		go func() { answers <- x.perform(calls, c, call, by) }()
 	}
 	pending := len(wave)
 	defer func() { // whatever ends the wave, no call outlives it
@@ -132,8 +133,19 @@ func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Ca
 	return call
 }
 
+// judge is what a call on its way is judged by.
+type judge struct {
+	rules *policy.Rules
+	asked policy.Asked
+}
+
+func (x *toolWork) judgeOf(c messages.ToolCall) judge {
+	s := x.journal.state
+	return judge{x.rules.of(s.Agent), x.rules.asked(s, c.Name, c.Arguments)}
+}
+
 // perform runs in any goroutine.
-func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, rules *policy.Rules) *answer {
+func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, by judge) *answer {
 	inTime := call.Begin
 	call.Begin = func() error {
 		if err := x.own.prove(ctx); err != nil || inTime == nil {
@@ -145,19 +157,20 @@ func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.
 		return &answer{call: c, err: err}
 	}
 	var refused atomic.Pointer[policy.Finding]
-	call.Reach = func(endpoint string) error {
-		f := rules.Host(messages.PolicyOutput, endpoint)
+	allow := func(f *policy.Finding) error {
 		if f == nil {
 			return nil
 		}
 		refused.Store(f)
 		return errors.New(f.Reason)
 	}
+	call.Reach = func(endpoint string) error { return allow(by.rules.Host(messages.PolicyOutput, endpoint)) }
+	call.Redirect = func(endpoint string) error { return allow(by.rules.Redirect(by.asked, endpoint)) }
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
 	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds()}
 	if err == nil && res.Park == nil && res.Delegation == nil {
-		res, a.found = judged(rules, c.Name, res) // before a part of it is kept in a file
+		res, a.found = judged(by.rules, c.Name, res) // before a part of it is kept in a file
 		res.Content = x.excerpt(call, res.Content)
 	}
 	if f := refused.Load(); f != nil {
