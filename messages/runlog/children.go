@@ -114,11 +114,12 @@ func (k *Controller) settleChild(ctx context.Context, f *family, index int) (rep
 	return false, nil
 }
 
-// orphan tells a parent that the id of its child is that of another run, whose task came from elsewhere.
+// orphan tells a parent that the id of its child is that of another run: one whose task came from elsewhere, or which began anew from its
+// ticket after the log of the child was deleted.
 func (k *Controller) orphan(ctx context.Context, f *family, index int) error {
 	return k.tell(ctx, f.parent, &record.ChildEnded{
 		Number: f.of.Number, Index: index, Run: f.child(index).Run, Status: messages.StatusFailed,
-		Error: &messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"},
+		Error: &messages.RunError{Code: messages.CodeConflict, Message: "id: another run has it: its log was deleted before its parent heard of its end, or the task of that run came from elsewhere"},
 	})
 }
 
