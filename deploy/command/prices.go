@@ -111,7 +111,12 @@ func pricesImport() *cobra.Command {
 		Long: "Make a price file for LONGSHORE_PRICES from a copy of LiteLLM's model_prices_and_context_window.json: the chat models\n" +
 			"of the providers in --from. Nothing is fetched. Check the prices before you rely on them.",
 		Example: "  longshore prices import model_prices_and_context_window.json --from openai,anthropic,groq -o prices.json",
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return render.Usagef("needs one file, got %d arguments", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := render.ReadFile(cmd, args[0], prices.MaxImport)
 			if err != nil {

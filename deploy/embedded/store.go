@@ -44,7 +44,7 @@ func (s *store) open() error {
 	}
 	lock, err := lockFile(filepath.Join(s.dir, jetStreamFolder+".lock"))
 	if err != nil {
-		return fmt.Errorf("lock store %s (is another longshore running on it?): %w", s.dir, err)
+		return fmt.Errorf("lock store %s: %w: if another longshore runs on it, stop that one or use another folder (--data)", s.dir, err)
 	}
 	s.lock = lock
 	return nil

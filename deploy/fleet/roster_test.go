@@ -59,9 +59,17 @@ func TestApplyAFolder(t *testing.T) {
 	w.worker("first")
 	w.listed(1)
 	apply(dir, "agent berths unchanged, revision N\nagent cranes unchanged, revision N\nagent docks unchanged, revision N\n",
-		"warning: agent berths: no worker has the tool berth_price; until one has, its runs wait\n")
+		"warning: agent berths: no worker has the tool berth_price; until one has, its runs wait (does LONGSHORE_TOOLS of a worker grant it?)\n")
 	apply(agentFolder(t, map[string]string{"gates": "gate"}), "agent gates applied, revision N\n",
-		"warning: agent gates: no worker has the tool gate; until one has, its runs wait\n")
+		"warning: agent gates: no worker has the tool gate; until one has, its runs wait (does LONGSHORE_TOOLS of a worker grant it?)\n")
+	apply(agentFolder(t, map[string]string{"locks": "read_file, wriet_file"}), "agent locks applied, revision N\n",
+		"warning: agent locks: no worker has the tool wriet_file: did you mean write_file? Until one has, its runs wait\n")
+	apply(agentFolder(t, map[string]string{"piers": "delegate"}), "agent piers applied, revision N\n",
+		"warning: agent piers: spec.delegate is missing: each call of delegate is refused; name the agents in delegate.agents\n")
+	apply(agentFolder(t, map[string]string{"quays": "delegate], delegate: {agents: [locks, nowhere]}, hooks: ["}), "agent quays applied, revision N\n",
+		"warning: agent quays: delegate.agents: there is no agent \"nowhere\"; until there is, calls that name it are refused\n")
+	apply(agentFolder(t, map[string]string{"ropes": "read_file], delegate: {agents: [locks]}, hooks: ["}), "agent ropes applied, revision N\n",
+		"warning: agent ropes: delegate is not in spec.tools: it cannot delegate\n")
 	w.toolWorker("second")
 	w.listed(2)
 	apply(agentFolder(t, map[string]string{"gates": "gate, moor"}), "agent gates applied, revision N\n", "")

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -162,7 +164,7 @@ func (d *decoder) fields(v reflect.Value) error {
 			_, err := d.raw()
 			return err
 		case !ok:
-			if near := nearest(key, known); near != "" {
+			if near := Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
 				return d.fail("unknown field: did you mean %s?", near)
 			}
 			return d.fail("unknown field")

@@ -1,14 +1,10 @@
 package strict
 
-import (
-	"maps"
-	"slices"
-	"strings"
-)
+import "strings"
 
-// nearest is the known field that an unknown one probably means; empty if none is near. A field that was written in full differs
-// least; of one that was shortened, such as steps for maxSteps, the text is contained.
-func nearest(name string, known map[string]field) string {
+// Nearest returns the known name that an unknown one probably means, the first of equals; empty if none is near. Of names that
+// differ by a few bytes it is the one that differs least, else one of which the unknown name is the greater part, as steps is of maxSteps.
+func Nearest(name string, known []string) string {
 	if len(name) > MaxShown {
 		return "" // not a slip
 	}
@@ -18,12 +14,15 @@ func nearest(name string, known map[string]field) string {
 		slips = max(2, len(name)/3)
 	}
 	best, least, contains := "", slips+1, ""
-	for _, k := range slices.Sorted(maps.Keys(known)) {
+	for _, k := range known {
+		if len(k) > MaxShown {
+			continue
+		}
 		lower := strings.ToLower(k)
 		if d := distance(name, lower); d < least {
 			best, least = k, d
 		}
-		if contains == "" && len(name) >= 4 && strings.Contains(lower, name) {
+		if contains == "" && 2*len(name) > len(k) && strings.Contains(lower, name) {
 			contains = k
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -80,11 +81,32 @@ func Inspect(ctx context.Context, cfg Config, lock *Lock, name string, d Deps) (
 			out[strict.Shown(tool)] = Standing{Server: name, Tool: strict.Shown(tool), State: Gone}
 		}
 	}
+	for _, tool := range s.cfg.Tools {
+		if _, ok := out[strict.Shown(tool)]; !ok {
+			out[strict.Shown(tool)] = Standing{Server: name, Tool: strict.Shown(tool), State: Refused, Why: n.lacks(tool)}
+		}
+	}
 	var all []Standing
 	for _, tool := range slices.Sorted(maps.Keys(out)) {
 		all = append(all, out[tool])
 	}
 	return all, nil
+}
+
+// lacks says that a server does not have a tool, and which it probably is.
+func (n *session) lacks(tool string) string {
+	var has []string
+	for _, t := range n.found {
+		has = append(has, t.Name)
+	}
+	slices.Sort(has)
+	if near := strict.Nearest(tool, has); near != "" {
+		return "the server has no tool of this name: did you mean " + strict.Shown(near) + "?"
+	}
+	if len(has) == 0 {
+		return "the server has no tools"
+	}
+	return strict.Clip("the server has no tool of this name; it has "+strict.Shown(strings.Join(has, ", ")), 256)
 }
 
 // Pin writes what servers define now into a lock, in place of what stood there about those servers. What a person wrote there in

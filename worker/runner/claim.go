@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
@@ -50,7 +51,11 @@ func unfit(def *messages.Definition, lacks string, err error) *messages.RunError
 	if err != nil {
 		return &messages.RunError{Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err)}
 	}
-	return &messages.RunError{Code: messages.CodeInvalidInput, Message: "requires: this worker, the only one, does not have " + lacks}
+	message := "requires: this worker, the only one, does not have " + lacks
+	if strings.HasPrefix(lacks, "the tool ") {
+		message += ": check its name and what LONGSHORE_TOOLS grants; LONGSHORE_LOG_LEVEL=warn shows servers that did not start"
+	}
+	return &messages.RunError{Code: messages.CodeInvalidInput, Message: message}
 }
 
 // succeed takes over a run whose claim by this ticket is open, unless its owner is alive.

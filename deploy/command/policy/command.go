@@ -50,7 +50,12 @@ func testCommand(c *conn.Caller) *cobra.Command {
 		Long: "Read the logs of runs and tell what the rules of a policy file, and those of the runs' agents, would have blocked,\n" +
 			"redacted, or had wait for a person. Without RUN it is the newest runs of the tenant. Nothing is called and nothing\n" +
 			"changes. The file is the one that LONGSHORE_POLICY names for workers.",
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return render.Usagef("needs the policy file: longshore policy test policy.yaml")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0], args[1:]) },
 	}
 	t.Register(cmd)
@@ -74,11 +79,11 @@ type line struct {
 func (t *trial) run(cmd *cobra.Command, file string, ids []string) error {
 	data, err := document.Read(file, maxFile)
 	if err != nil {
-		return render.OneLine(err)
+		return render.Misuse(err)
 	}
 	rules, err := settings.ParsePolicy(data)
 	if err != nil {
-		return render.OneLine(fmt.Errorf("%s: %w", file, err))
+		return render.Usagef("%s: %v", file, err)
 	}
 	if t.limit < 1 || t.limit > mostRuns {
 		return render.Misuse(&messages.FieldError{Field: "--limit", Reason: fmt.Sprintf("must be 1 to %d", mostRuns)})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -127,9 +129,24 @@ func TestPolicyTest(t *testing.T) {
 	if err := os.WriteFile(absurd, []byte(strings.Replace(rules, "perMinute: 1", "perMinute: 0", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[string][]string{"an absurd rate": {absurd}, "no file": {}, "a file that is gone": {file + "x"}, "an odd id": {file, "a.b"}, "no runs": {file, "--limit", "0"}} {
-		if _, _, err := run(args...); err == nil {
-			t.Errorf("%s: no error", name)
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	if err := os.WriteFile(wrong, []byte(strings.Replace(rules, "deny", "dney", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":             {nil, "needs the policy file: "},
+		"a file that is gone": {[]string{file + "x"}, "no such file"},
+		"a wrong file":        {[]string{wrong}, wrong + ": spec.tenants.default.tools.dney: unknown field: did you mean deny?"},
+		"an absurd rate":      {[]string{absurd}, "perMinute"},
+		"an odd id":           {[]string{file, "a.b"}, "id: must be 1 to 64 characters"},
+		"no runs":             {[]string{file, "--limit", "0"}, "--limit: must be 1 to "},
+	} {
+		_, _, err := run(tt.args...)
+		if _, usage := errors.AsType[*render.UsageError](err); !usage || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want a usage error with %q", name, err, tt.want)
 		}
 	}
 }

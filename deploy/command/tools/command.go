@@ -26,8 +26,8 @@ type Config struct {
 	Raw     bool   // the output is no terminal: JSON is written as it is
 }
 
-// ErrAway means that a server could not be looked at. The others were.
-var ErrAway = errors.New("a server could not be looked at")
+// ErrAway means that a server did not answer. The others did.
+var ErrAway = errors.New("a server did not answer")
 
 // Command is `longshore tools`.
 func Command(cfg Config) *cobra.Command {
@@ -135,7 +135,7 @@ func look(cmd *cobra.Command, cfg Config, names []string) (*looked, error) {
 		return nil, err
 	}
 	if w.ToolsFile == "" {
-		return nil, settings.Errorf("LONGSHORE_TOOLS is missing: the file that grants a worker its tools")
+		return nil, settings.Errorf("LONGSHORE_TOOLS is missing: set it to the file that grants a worker its tools, such as tools.yaml (docs/tools.md)")
 	}
 	part, err := toolbox.OpenMCP(&w.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler), Version: cfg.Version})
 	if errors.Is(err, toolbox.ErrNoMCP) {
@@ -179,7 +179,7 @@ func (l *looked) of(server string) (some []mcp.Standing) {
 	return some
 }
 
-// away is an error about the servers that could not be looked at.
+// away is an error about the servers that did not answer.
 func (l *looked) away() error {
 	if len(l.failed) == 0 {
 		return nil

@@ -155,6 +155,16 @@ func TestPageOfMCP(t *testing.T) {
 	if got, err = run(t, environ, "pin", "files"); err != nil || !strings.Contains(got, "changed    files   list_directory") || !strings.Contains(got, "as before  files   read_text_file") {
 		t.Errorf("%s %v", got, err)
 	}
+	// A tool that the operator lists and the server does not have is told of, with the one that is meant.
+	slip := filepath.Join(dir, "slip.yaml")
+	if err := os.WriteFile(slip, []byte(strings.Replace(granted, "[list_directory, ", "[list_dirctory, stow, ", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = run(t, []string{"LONGSHORE_TOOLS=" + slip}, "pin"); err != nil ||
+		!strings.Contains(got, "refused    files   list_dirctory                         the server has no tool of this name: did you mean list_directory?\n") ||
+		!strings.Contains(got, "the server has no tool of this name; it has list_directory, read_text_file, write_file\n") {
+		t.Errorf("%s %v", got, err)
+	}
 	// The other file of the page is one that a worker starts with, once its servers are pinned.
 	more := filepath.Join(dir, "more.yaml")
 	if err := os.WriteFile(more, []byte(yaml[3]), 0o600); err != nil {
@@ -173,7 +183,7 @@ func TestWhatIsMissing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tools.yaml")
 	for spec, want := range map[string]string{
 		"{}": "spec.mcp is missing: there are no MCP servers",
-		"{mcp: {servers: {a: {command: [nowhere-to-be-found]}}}}": "a server could not be looked at: a: start process",
+		"{mcp: {servers: {a: {command: [nowhere-to-be-found]}}}}": "a server did not answer: a: start process",
 		"{mcp: {servers: {a: {comand: [x]}}}}":                    "spec.mcp.servers.a.comand: ",
 	} {
 		if err := os.WriteFile(file, []byte("apiVersion: longshore.run/v1\nkind: Tools\nspec: "+spec+"\n"), 0o600); err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func (c definitions) agentsApply() *cobra.Command {
 						return err
 					}
 				}
-				return warnUnfit(cmd, client, defs)
+				return warn(cmd, client, defs)
 			})
 		},
 	}
@@ -80,27 +79,6 @@ func (c definitions) agentsApply() *cobra.Command {
 	c.ByFlag(cmd, &by)
 	output.Register(cmd)
 	return cmd
-}
-
-// warnUnfit says which agents have tools that no worker offers now. Their runs wait, and it may be that a worker with them
-// is about to be started, so it is no error.
-func warnUnfit(cmd *cobra.Command, client *dispatcher.Client, defs []messages.Definition) error {
-	if !slices.ContainsFunc(defs, func(d messages.Definition) bool { return len(d.Tools) > 0 }) {
-		return nil
-	}
-	list, err := client.Fleet().Workers(cmd.Context())
-	if err != nil || len(list) == 0 {
-		return nil //nolint:nilerr // without workers nothing can be said, and the agents are stored
-	}
-	for _, d := range defs {
-		if missing := (&messages.Needs{Tools: d.Tools}).MissingFrom(list); missing != "" {
-			line := fmt.Sprintf("warning: agent %s: %s; until one has, its runs wait\n", render.Visible(d.Name), render.Visible(missing))
-			if err := render.Write(cmd.ErrOrStderr(), line); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // readAgents reads and checks all, before anything is stored.
