@@ -18,7 +18,7 @@ type Verdict struct {
 }
 
 func decisionOperations() []operation {
-	once := []control.Parameter{{Name: control.HeaderIdempotency, Text: "The same decision with the same key counts once and succeeds again."}}
+	once := []control.Parameter{{Name: control.HeaderIdempotency, Text: "The same decision with the same key counts once; repeating it succeeds."}}
 	return []operation{
 		{
 			method: "POST", path: "/v1/tasks/{id}/approvals", id: "decideApproval", needs: control.Decide, tag: "approvals", summary: "Approve or deny a call that waits",

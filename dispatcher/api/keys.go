@@ -17,7 +17,7 @@ type KeyOrder struct {
 	Tenant  string               `json:"tenant,omitempty"` // whose key it is, or * for all tenants; default: that of the request
 	Roles   []control.AccessRole `json:"roles"`
 	Name    string               `json:"name,omitempty"`    // for people
-	Expires *time.Time           `json:"expires,omitempty"` // from then on it counts no more; absent: until it is revoked
+	Expires *time.Time           `json:"expires,omitempty"` // it is refused from then on; absent: it is valid until it is revoked
 }
 
 // NewKey is an API key that was made.
@@ -31,18 +31,18 @@ func keyOperations() []operation {
 	return []operation{
 		{
 			method: "POST", path: "/v1/keys", id: "createKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key",
-			text: "The key is in the answer, this once. It may be of one's own tenant and do what one may do oneself, no more.",
+			text: "The key is in the answer, and only there. It is limited to the tenant and the permissions of the caller.",
 			body: KeyOrder{}, reply: NewKey{}, status: http.StatusCreated, answer: createKey,
 		},
 		{
 			method: "GET", path: "/v1/keys", id: "listKeys", needs: control.ManageKeys, tag: "keys", summary: "List the API keys",
-			text:  "Those of the tenant of the request. A key for all tenants lists those of all, unless Longshore-Tenant names one. The keys themselves are kept nowhere.",
+			text:  "Lists the keys of the tenant of the request; with a key for all tenants those of all, unless Longshore-Tenant names one. The keys themselves are not stored.",
 			reply: control.KeyList{}, answer: listKeys,
 		},
 		{
-			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key worthless",
+			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: control.ManageKeys, tag: "keys", summary: "Revoke an API key",
 			failures: failuresOf(control.SubjectKeyRevoke),
-			text:     "On every dispatcher within ten seconds.",
+			text:     "It is refused by every dispatcher within ten seconds.",
 			reply:    control.Change{}, answer: revokeKey,
 		},
 	}
@@ -87,7 +87,7 @@ func createKey(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	if !q.who.Includes(&auth.Principal{Tenant: order.Tenant, Roles: order.Roles}) {
-		return nil, forbidden("a key cannot be of another tenant than one's own, nor do what one may not do oneself")
+		return nil, forbidden("a key may only be for your own tenant, and may only do what you may do yourself")
 	}
 	spec := dispatcher.KeySpec{Tenant: order.Tenant, Roles: order.Roles, Name: order.Name, By: q.by("")}
 	if order.Expires != nil {

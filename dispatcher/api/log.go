@@ -8,16 +8,16 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// forkOperations are those on the log of a run.
+// logOperations are those on the log of a run.
 func logOperations(run string) []operation {
 	return []operation{
 		{
-			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", needs: control.Read, tag: "tasks", summary: "The log of a run",
+			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", needs: control.Read, tag: "tasks", summary: "Get the log of a run",
 			failures: failuresOf(control.SubjectLog),
 			text:     "Entries as they are stored, oldest first: what `longshore replay` reads.",
 			query: []control.Parameter{
-				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the page before.", Kind: "integer"},
-				{Name: "limit", Text: "At most so many, 1000 at most; 100 by default.", Kind: "integer"},
+				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the previous page.", Kind: "integer"},
+				{Name: "limit", Text: "Maximum number of entries: up to 1000, 100 by default.", Kind: "integer"},
 			},
 			reply: control.LogPage{}, answer: getLog,
 		},

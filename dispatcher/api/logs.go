@@ -25,16 +25,16 @@ const eventLog = "log"
 func entryOperations() []operation {
 	return []operation{
 		{
-			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "What processes logged about a run",
+			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "Get what processes logged about a run",
 			failures: failuresOf(control.SubjectStatus),
 			text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
-				"server-sent events of type log, those that are stored and then those that come, until the run has ended; the id of an " +
-				"event is the entry's seq. Entries are for people: some may be lost, and none is needed to know what became of the run.",
+				"server-sent events of type log, first those that are stored and then new ones, until the run has ended; the id of an " +
+				"event is the entry's seq. Entries are for people: some may be lost, and the outcome of the run never depends on them.",
 			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
 			query: []control.Parameter{
 				{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
-				{Name: "after", Text: "Go on after this entry: `next` of the page before, or a seq.", Kind: "integer"},
-				{Name: "limit", Text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
+				{Name: "after", Text: "Continue after this entry: `next` of the previous page, or a seq.", Kind: "integer"},
+				{Name: "limit", Text: fmt.Sprintf("Maximum number of entries: up to %d, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
 				{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
 			},
 			reply: logentry.LogEntryList{}, stream: getLogs,

@@ -25,11 +25,11 @@ func document(ops []operation, version string) ([]byte, error) {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Longshore", Version: version,
-			Description: "Submit tasks to a fleet of agents, follow them, take their results. Errors are RFC 9457 problem details.",
+			Description: "Submit tasks to a fleet of agents, follow them, and fetch their results. Errors are RFC 9457 problem details.",
 		},
 		Paths: map[string]*huma.PathItem{}, Components: &huma.Components{
 			Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{bearerScheme: {
-				Type: "http", Scheme: "bearer", Description: "An API key, or a JWT. A dispatcher with LONGSHORE_AUTH=off asks for none.",
+				Type: "http", Scheme: "bearer", Description: "An API key or a JWT. A dispatcher with LONGSHORE_AUTH=off needs neither.",
 			}},
 		},
 	}
@@ -59,7 +59,7 @@ func document(ops []operation, version string) ([]byte, error) {
 		}
 	}
 	contract.Refine(schemas.Map())
-	doc.Servers = []*huma.Server{{URL: "/", Description: "The dispatcher that serves this document; of one that is elsewhere its address."}}
+	doc.Servers = []*huma.Server{{URL: "/", Description: "The dispatcher that serves this document."}}
 	describeContract(doc)
 	body, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
@@ -68,7 +68,7 @@ func document(ops []operation, version string) ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
-// bearerScheme is the name of how one says who one is.
+// bearerScheme is the name of the bearer security scheme.
 const bearerScheme = "bearer"
 
 func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.Operation {
@@ -76,7 +76,7 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 		OperationID: op.id, Summary: op.summary, Description: strings.TrimSpace(op.text + " Needs " + needText(op.needs) + "."), Tags: []string{op.tag},
 		Security: []map[string][]string{{bearerScheme: {}}},
 		Responses: map[string]*huma.Response{"default": {
-			Description: "What went wrong",
+			Description: "The request failed",
 			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
 		}},
 	}
@@ -89,7 +89,7 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 	for _, p := range op.query {
 		o.Parameters = append(o.Parameters, describeParameter(p, "query"))
 	}
-	tenant := control.Parameter{Name: control.HeaderTenant, Text: "For whom the request is made; by default one's own tenant, and the tenant default for all tenants' keys and without auth."}
+	tenant := control.Parameter{Name: control.HeaderTenant, Text: "Tenant of the request. Default: that of the caller; for keys of all tenants, and without authentication, the tenant `default`."}
 	for _, p := range append([]control.Parameter{tenant}, op.headers...) {
 		o.Parameters = append(o.Parameters, describeParameter(p, "header"))
 	}

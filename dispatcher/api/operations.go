@@ -16,40 +16,40 @@ func operations(ops control.Table) []operation {
 		{
 			method: "POST", path: "/v1/tasks", id: "submitTask", needs: control.Submit, tag: "tasks", summary: "Submit a task",
 			failures: failuresOf(control.SubjectSubmit),
-			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
+			text: "The task is stored when this returns; then it ends in exactly one terminal state, or visibly waits for something. " +
 				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
-				"429: a quota of the tenant is used up; Retry-After says when to come again.",
+				"429: a quota of the tenant is used up; Retry-After says when to try again.",
 			headers: []control.Parameter{
 				{Name: control.HeaderIdempotency, Text: "Becomes the id of a task that has none."},
 				{Name: messages.HeaderTraceparent, Text: "Becomes the traceparent of a task that has none: the run is in that trace."},
 			},
-			query: []control.Parameter{{Name: "wait", Text: "Wait so long for the result, 60s at most.", Kind: "duration", Example: "30s"}},
+			query: []control.Parameter{{Name: "wait", Text: "How long to wait for the result, at most 60s.", Kind: "duration", Example: "30s"}},
 			body:  messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
 		},
 		{
 			method: "GET", path: "/v1/tasks", id: "listTasks", needs: control.Read, tag: "tasks", summary: "List runs, newest first",
-			text: "Runs that no worker has begun come first, also those that wait for their time: the 10000 that are next; `moreQueued` says that there are others. " +
-				"`behind` says that so many events are not in the list yet.",
+			text: "Runs that no worker has started come first, including those that wait for their time: the next 10000; `moreQueued` says that there are more. " +
+				"`behind` is how many events are not in the list yet.",
 			query: append(filterParameters(),
-				control.Parameter{Name: "limit", Text: "At most so many, 1000 at most; 100 by default.", Kind: "integer"},
-				control.Parameter{Name: "after", Text: "Go on after this task: `next` of the page before."}),
+				control.Parameter{Name: "limit", Text: "Maximum number of runs: up to 1000, 100 by default.", Kind: "integer"},
+				control.Parameter{Name: "after", Text: "Continue after this task: `next` of the previous page."}),
 			reply: listType(), answer: listTasks,
 		},
 		{
-			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", needs: control.Submit, tag: "tasks", summary: "Cancel all runs that fit",
+			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", needs: control.Submit, tag: "tasks", summary: "Cancel all matching runs",
 			query: filterParameters(), body: control.Reason{}, optional: true, reply: BulkCancel{}, answer: cancelTasks,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run, id: "getTask", needs: control.Read, tag: "tasks", summary: "What a run is up to, and its result",
+			method: "GET", path: "/v1/tasks/" + run, id: "getTask", needs: control.Read, tag: "tasks", summary: "Get the status of a run, and its result",
 			failures: failuresOf(control.SubjectStatus),
 			reply:    TaskState{}, answer: getTask,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: control.Read, tag: "tasks", summary: "The result of a run that has ended",
+			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: control.Read, tag: "tasks", summary: "Get the result of a run that has ended",
 			failures: failuresOf(control.SubjectResult),
 			query: []control.Parameter{
-				{Name: "transcript", Text: "Also what was said in the run, in pages.", Kind: "boolean"},
-				{Name: "after", Text: "Go on after this message: transcript.next of the page before.", Example: "42.1"},
+				{Name: "transcript", Text: "Include the conversation of the run, in pages.", Kind: "boolean"},
+				{Name: "after", Text: "Continue after this message: transcript.next of the previous page.", Example: "42.1"},
 				{Name: "format", Text: "task-result: status, outputs, summary and the stored log entries instead, as in the schema task-result.", Example: "task-result"},
 			},
 			reply: messages.AgentResult{}, answer: getResult,
@@ -57,47 +57,47 @@ func operations(ops control.Table) []operation {
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", needs: control.Read, tag: "tasks", summary: "Follow a run",
 			failures: failuresOf(control.SubjectStatus),
-			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID; then live " +
+			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID, then live " +
 				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. The event error is named " +
 				"run_error here, because EventSource calls a failed connection error. Lines that begin with a colon keep the connection " +
 				"open. A run that has ended and has no more events for the client is a 204.",
-			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "The id of the last frame that the client has: the number of an event."}},
+			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "The id of the last frame that the client received: the number of an event."}},
 			query: []control.Parameter{
 				{Name: "after", Text: "As Last-Event-ID, for clients that cannot set headers."},
-				{Name: "types", Text: "Only events of these names. With error instead of run_error that event keeps its old name, for one more release.", Many: true, Example: "message_end,run_finished"},
-				{Name: "format", Text: "ag-ui: events of the AG-UI protocol instead. karl: those of Karl's agent loop, in ten kinds.", Example: "ag-ui"},
+				{Name: "types", Text: "Only events of these names. With error instead of run_error, that event keeps its old name for one more release.", Many: true, Example: "message_end,run_finished"},
+				{Name: "format", Text: "ag-ui: events of the AG-UI protocol instead. karl: events of Karl's agent loop, in ten kinds.", Example: "ag-ui"},
 				{
 					Name: "children", Kind: "boolean",
 					Text: "The events of all runs below it too, without ids: those of each run in order, each once, after the event delegated that names " +
 						"it. The last event, tree_finished, comes when all of them have ended. A stream that was cut begins again.",
 				},
-				{Name: "deltas", Text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", Kind: "boolean"},
+				{Name: "deltas", Text: "Include replies while they are written, as events of type delta without an id. They are dropped for a slow client.", Kind: "boolean"},
 			},
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",
 		},
 		{
 			method: "POST", path: "/v1/batches", id: "submitBatch", needs: control.Submit, tag: "batches", summary: "Submit a batch",
 			failures: failuresOf(control.SubjectBatchOpen),
-			text: "The body is lines of JSON, 100000 at most: a custom_id and the fields of a task. Nothing runs before the last line was " +
-				"read; cut, it may be sent again with the same id, and each custom_id becomes one task. The answer is lines of JSON too: " +
-				"wrong lines as they are read, and at last the batch, or the problem that ended the submission.",
+			text: "The body is up to 100000 lines of JSON, each with a custom_id and the fields of a task. Nothing runs before the last line has been " +
+				"read; an interrupted submission may be sent again with the same id, and each custom_id becomes one task. The reply is lines of JSON too: " +
+				"invalid lines as they are read, and finally the batch, or the problem that ended the submission.",
 			query: []control.Parameter{
-				{Name: "id", Text: "Of the batch, 36 characters at most; a new one by default."},
+				{Name: "id", Text: "Id of the batch, at most 36 characters; a new one by default."},
 				{Name: "name", Text: "For people."},
-				{Name: "maxCost", Text: "US dollars; when they are spent the rest is cancelled.", Example: "12.50"},
-				{Name: "concurrency", Text: "How many of its tasks are queued, run or wait at once, 1 to 10000; at most, and by default, 1000.", Kind: "integer"},
-				{Name: "expires", Text: "What has not ended after this time is given up; 168h by default, 336h at most.", Kind: "duration", Example: "24h"},
-				{Name: "skipInvalid", Text: "Leave wrong lines out, instead of running nothing.", Kind: "boolean"},
-				{Name: "dryRun", Text: "Only say what would be submitted.", Kind: "boolean"},
-				{Name: "webhook", Text: "An address that is told when the batch has ended.", Example: "https://hooks.example.com/longshore"},
+				{Name: "maxCost", Text: "In US dollars; once they are spent, the rest is cancelled.", Example: "12.50"},
+				{Name: "concurrency", Text: "How many of its tasks may be queued, running or waiting at once: 1 to 10000. No more than 1000, the default, are in progress.", Kind: "integer"},
+				{Name: "expires", Text: "Lines that have not ended after this time are abandoned; 168h by default, at most 336h.", Kind: "duration", Example: "24h"},
+				{Name: "skipInvalid", Text: "Skip invalid lines instead of running nothing.", Kind: "boolean"},
+				{Name: "dryRun", Text: "Only report what would be submitted.", Kind: "boolean"},
+				{Name: "webhook", Text: "URL that is called when the batch has ended.", Example: "https://hooks.example.com/longshore"},
 				{Name: "webhookEvents", Text: "Only these ends: completed, failed, cancelled, expired.", Many: true, Example: "failed,expired"},
 			},
 			reply: dispatcher.BatchReport{}, stream: submitBatch, media: mediaLines, takes: mediaLines,
 		},
 		{
-			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", needs: control.Read, tag: "batches", summary: "How the lines of a batch ended",
+			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", needs: control.Read, tag: "batches", summary: "Get how the lines of a batch ended",
 			failures: failuresOf(control.SubjectBatchStatus),
-			text:     "Lines of JSON, of what has ended so far.",
+			text:     "Lines of JSON, one for each line that has ended so far.",
 			query: []control.Parameter{
 				{Name: "order", Text: "input, by default, or completion."},
 				{Name: "status", Text: "Only these: completed, failed, cancelled, expired.", Many: true, Example: "failed"},
@@ -105,11 +105,11 @@ func operations(ops control.Table) []operation {
 			reply: messages.BatchOutcome{}, stream: batchResults, media: mediaLines,
 		},
 		{
-			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", needs: control.Submit, tag: "batches", summary: "Submit again what did not complete",
+			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", needs: control.Submit, tag: "batches", summary: "Submit the lines that did not complete again",
 			failures: slices.Concat(failuresOf(control.SubjectBatchStatus), []control.Failure{{
 				Status: http.StatusConflict, Code: messages.CodeConflict, Text: "The old batch has not ended.",
 			}}),
-			text: "As a new batch, when the old one has ended.",
+			text: "They become a new batch. The old one must have ended.",
 			body: BatchRetry{}, optional: true, reply: messages.Batch{}, waits: true, answer: retryBatch,
 		},
 		{
@@ -117,17 +117,17 @@ func operations(ops control.Table) []operation {
 			reply: AgentList{}, answer: listAgents,
 		},
 		{
-			method: "GET", path: "/v1/agents/{name}", id: "getAgent", needs: control.Read, tag: "agents", summary: "The definition of an agent",
+			method: "GET", path: "/v1/agents/{name}", id: "getAgent", needs: control.Read, tag: "agents", summary: "Get the definition of an agent",
 			failures: failuresOf(control.SubjectAgentGet),
 			reply:    messages.Definition{}, answer: getAgent,
 		},
 		{
-			method: "POST", path: "/run-lite", id: "runLite", needs: control.Submit, tag: "lite", summary: "Have a small task worked, and wait",
-			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and go on one at a time. The first " +
-				"unknown tool, invalid argument, reply of another form or failure of a tool ends it with status 500 and its text as error. " +
-				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait. With stream=true the answer is " +
-				"server-sent events, as of GET /v1/tasks/{id}/events?format=karl; what fails after the first of them is an event of type error.",
-			query: []control.Parameter{{Name: "stream", Text: "Give events as they come, instead of the answer.", Kind: "boolean"}},
+			method: "POST", path: "/run-lite", id: "runLite", needs: control.Submit, tag: "lite", summary: "Run a small task and wait for it",
+			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and run one at a time. The first " +
+				"unknown tool, invalid argument, malformed reply or failure of a tool ends it with status 500 and the reason as error. " +
+				"A run that takes too long, or whose caller disconnects, is cancelled. 429: too many calls are waiting. With stream=true the answer is " +
+				"server-sent events, as for GET /v1/tasks/{id}/events?format=karl; a failure after the first of them is an event of type error.",
+			query: []control.Parameter{{Name: "stream", Text: "Stream events as they come instead of the answer.", Kind: "boolean"}},
 			body:  LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, stream: streamLite, problem: asLite,
 		},
 	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), entryOperations(), statsOperations())

@@ -25,7 +25,7 @@ func controlled(ops control.Table) []operation {
 		}
 		headers := o.Headers
 		if o.IfMatch != "" {
-			headers = append(slices.Clone(headers), control.Parameter{Name: control.HeaderIfMatch, Text: "Only if this is the newest revision, as the ETag of a read has it."})
+			headers = append(slices.Clone(headers), control.Parameter{Name: control.HeaderIfMatch, Text: "Make the change only if this is the newest revision, as the ETag of a read has it."})
 		}
 		op := operation{
 			method: o.Method, path: o.Path, id: o.ID, tag: o.Tag, summary: o.Summary, text: o.Text, needs: o.Needs,

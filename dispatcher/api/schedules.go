@@ -15,7 +15,7 @@ func scheduleOperations() []operation {
 		{
 			method: "POST", path: one + "/run", id: "runSchedule", needs: control.Operate, tag: "schedules", summary: "Submit the task of a schedule now",
 			failures: failuresOf(control.SubjectScheduleRun),
-			text:     "Also while it is paused; while its last run goes on, what overlap says.",
+			text:     "Also while it is paused. While its last run has not ended, `overlap` decides.",
 			reply:    Submitted{}, status: http.StatusAccepted, answer: runSchedule,
 		},
 	}

@@ -13,11 +13,11 @@ import (
 func statsOperations() []operation {
 	return []operation{
 		{
-			method: "GET", path: "/v1/stats", id: "runStats", needs: control.Read, tag: "tasks", summary: "What became of runs, added up",
-			text: "Counts, success, cost, tokens and times of the runs that have begun and fit. `behind` says how many events are not counted yet. " +
-				"501: this dispatcher has no index of runs.",
-			query: append(filterParameters(), control.Parameter{Name: "by", Text: "Tell runs apart by agent, model, code, day or status; tool adds up calls of tools.", Example: "agent"}),
-			reply: control.RunStats{}, answer: runStats,
+			method: "GET", path: "/v1/stats", id: "runStats", needs: control.Read, tag: "tasks", summary: "Get statistics of runs",
+			text:     "Counts, success, cost, tokens and times of the matching runs that have started. `behind` is how many events are not counted yet.",
+			failures: failuresOf(control.SubjectRunStats),
+			query:    append(filterParameters(), control.Parameter{Name: "by", Text: "Group runs by agent, model, code, day or status; tool groups tool calls.", Example: "agent"}),
+			reply:    control.RunStats{}, answer: runStats,
 		},
 	}
 }

@@ -194,7 +194,7 @@ func filterParameters() []control.Parameter {
 		{Name: "parent", Text: "Only runs to which this run delegated."},
 		{Name: "label", Text: "Only runs with this label, as key=value.", Many: true, Example: "team=search"},
 		{Name: "since", Text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", Kind: "date-time"},
-		{Name: "q", Text: "Only runs with this text in id, input, error or result; upper and lower case are the same.", Example: "invoice"},
+		{Name: "q", Text: "Only runs with this text in id, input, error or result, ignoring case.", Example: "invoice"},
 		{Name: "code", Text: "Only runs that failed for this reason.", Example: "tool_failed"},
 		{Name: "until", Text: "Only runs that were submitted before this time.", Kind: "date-time"},
 	}

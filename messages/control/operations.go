@@ -16,12 +16,12 @@ func (o *Operation) Name() string { return strings.TrimPrefix(o.Subject, "longsh
 
 // by is the header that says who makes a change.
 func by() Parameter {
-	return Parameter{Name: HeaderBy, Text: "Who makes the change; it is kept with it."}
+	return Parameter{Name: HeaderBy, Text: "Who makes the change; it is stored with it."}
 }
 
 // only makes a change one of a revision.
 func only(name string) Parameter {
-	return Parameter{Name: name, Text: "Only if this is the newest; 0: only if there is none.", Kind: "integer"}
+	return Parameter{Name: name, Text: "Make the change only if this is the newest; 0: only if there is none.", Kind: "integer"}
 }
 
 // limit is how many a list has at most.
@@ -44,11 +44,11 @@ const (
 
 func runs() []Operation {
 	return []Operation{
-		{Subject: SubjectSubmit, Summary: "Submit a task. The same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
-		{Subject: SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
-		{Subject: SubjectStatus, Summary: "What a run is up to", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun())},
-		{Subject: SubjectResult, Summary: "The result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotEnded, "The run has not ended."))},
-		{Subject: SubjectLog, Summary: "The log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet."))},
+		{Subject: SubjectSubmit, Summary: "Submit a task; the same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
+		{Subject: SubjectVerify, Summary: "Check whether an id belongs to this task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
+		{Subject: SubjectStatus, Summary: "Get the status of a run", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun())},
+		{Subject: SubjectResult, Summary: "Get the result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotEnded, "The run has not ended."))},
+		{Subject: SubjectLog, Summary: "Get the log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet."))},
 		{
 			Subject: SubjectCancel, Asks: CancelRequest{}, Reply: RunStatus{}, Tenants: true,
 			Failures: failures(noRun(), conflict(ErrEnded, "The run has ended.")),
@@ -59,60 +59,60 @@ func runs() []Operation {
 		{
 			Subject: SubjectFork, Asks: ForkRequest{}, Reply: ForkReply{}, Tenants: true, Audited: true,
 			Failures: failures(noRun(), conflict(ErrConflict, "The new id is taken, or the run has not begun.")),
-			ID:       "forkTask", Tag: "tasks", Summary: "Make a new run from the beginning of another one", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
-			Text: "The new run begins with the steps before `at` and makes that step anew, perhaps with another agent or model. Its files do " +
-				"not travel: it begins with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
+			ID:       "forkTask", Tag: "tasks", Summary: "Fork a run: start a new one from its first steps", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
+			Text: "The new run starts with the steps before `at` and repeats that step, with another agent or model if the body names one. Files are " +
+				"not copied: it starts with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
 			Body: Fork{}, Status: 202, Location: oneRun,
 		},
 		{
 			Subject: SubjectWhy, Asks: RunRequest{}, Reply: Why{}, Tenants: true,
 			Failures: failures(noRun()),
-			ID:       "whyTask", Tag: "tasks", Summary: "What a run waits for, or what it does", Needs: Read, Method: "GET", Path: oneRun + "/why",
+			ID:       "whyTask", Tag: "tasks", Summary: "Get what a run is waiting for or doing", Needs: Read, Method: "GET", Path: oneRun + "/why",
 		},
 		{
 			Subject: SubjectRunSteps, Asks: RunRequest{}, Reply: StepList{}, Tenants: true,
 			Failures: failures(noRun(), noIndex()),
-			ID:       "taskSteps", Tag: "tasks", Summary: "The steps of a run, with what they took and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
+			ID:       "taskSteps", Tag: "tasks", Summary: "List the steps of a run, with their duration and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
 			Text: "At most 1000.",
 		},
 	}
 }
 
 func people() []Operation {
-	once := list(Parameter{Name: HeaderIdempotency, Text: "The same decision with the same key counts once and succeeds again."})
+	once := list(Parameter{Name: HeaderIdempotency, Text: "The same decision with the same key counts once; repeating it succeeds."})
 	return []Operation{
 		{
 			Subject: SubjectSteer, Asks: SteerRequest{}, Reply: RunStatus{}, Tenants: true,
 			Failures: failures(noRun(), conflict(ErrNotSteered, "The run has not begun, has ended or has 100 messages, or the id is that of another message.")),
-			ID:       "steerTask", Tag: "tasks", Summary: "Tell a run something", Needs: Submit, Method: "POST", Path: oneRun + "/steer",
-			Text: "The model reads it before its next call; what goes on is not aborted, and a run that waits goes on waiting. A run takes 100 " +
-				"messages.",
-			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same message with the same key counts once and succeeds again."}),
+			ID:       "steerTask", Tag: "tasks", Summary: "Send a message to a run", Needs: Submit, Method: "POST", Path: oneRun + "/steer",
+			Text: "The model reads it before its next call. Nothing in progress is aborted, and a waiting run keeps waiting. A run takes at most " +
+				"100 messages.",
+			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same message with the same key counts once; repeating it succeeds."}),
 			Body:    Steer{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
 			Subject: SubjectFeedback, Asks: FeedbackRequest{}, Reply: Feedback{}, Tenants: true,
 			Failures: failures(noRun(), conflict(ErrConflict, "The id is that of other feedback.")),
-			ID:       "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
-			Text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
-			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once and succeeds again."}),
+			ID:       "giveFeedback", Tag: "tasks", Summary: "Store feedback on a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
+			Text:    "The run may still be running or have ended; it does not change. Feedback is kept as long as events.",
+			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once; repeating it succeeds."}),
 			Body:    Opinion{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
 			Subject: SubjectFeedbackList, Asks: RunRequest{}, Reply: FeedbackList{}, Tenants: true,
-			ID: "listFeedback", Tag: "tasks", Summary: "What people think of a run, newest first", Needs: Read, Method: "GET", Path: oneRun + "/feedback",
+			ID: "listFeedback", Tag: "tasks", Summary: "List the feedback on a run, newest first", Needs: Read, Method: "GET", Path: oneRun + "/feedback",
 		},
 		{
 			Subject: SubjectApprovals, Asks: ApprovalsRequest{}, Reply: ApprovalList{}, Tenants: true,
 			ID: "listApprovals", Tag: "approvals", Summary: "List the calls that wait for an approval", Needs: Read, Method: "GET", Path: "/v1/approvals",
-			Query: list(limit(MaxApprovals, 100, "At most so many, 1000 at most; 100 by default.")),
+			Query: list(limit(MaxApprovals, 100, "Maximum number of calls: up to 1000, 100 by default.")),
 		},
 		{Subject: SubjectApprove, Summary: "Approve a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
 		{Subject: SubjectDeny, Summary: "Deny a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
 		{
 			Subject: SubjectAnswer, Asks: AnswerRequest{}, Reply: RunStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noRun(), decided()),
-			ID:       "answerTask", Tag: "approvals", Summary: "Answer the question that a run waits with", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
+			ID:       "answerTask", Tag: "approvals", Summary: "Answer the question of a waiting run", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
 			Headers: once, Body: Reply{}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 		},
 	}
@@ -128,36 +128,36 @@ func sessions() []Operation {
 		{
 			Subject: SubjectSession, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true,
 			Failures: failures(noSession()),
-			ID:       "getSession", Tag: "sessions", Summary: "The runs of a session", Needs: Read, Method: "GET", Path: oneSession,
+			ID:       "getSession", Tag: "sessions", Summary: "Get a session and its runs", Needs: Read, Method: "GET", Path: oneSession,
 		},
 		{
 			Subject: SubjectSessionDelete, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noSession(), conflict(ErrSessionBusy, "The session has runs that have not ended.")),
 			ID:       "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
-			Text: "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
+			Text: "The next run of the session starts a new one. The logs of its runs stay until they are purged.",
 		},
 	}
 }
 
 func batches() []Operation {
 	return []Operation{
-		{Subject: SubjectBatchOpen, Summary: "Begin a batch, or go on with one", Asks: BatchOpen{}, Reply: messages.Batch{}, Failures: failures(conflict(ErrConflict, "The id is that of another batch."))},
-		{Subject: SubjectBatchSeal, Summary: "Say that all lines of a batch are there", Asks: BatchSeal{}, Reply: messages.Batch{}, Audited: true, Failures: failures(noBatch(), conflict(ErrConflict, "The batch has other lines, or another client submits it."))},
+		{Subject: SubjectBatchOpen, Summary: "Open a batch, or continue one", Asks: BatchOpen{}, Reply: messages.Batch{}, Failures: failures(conflict(ErrConflict, "The id is that of another batch."))},
+		{Subject: SubjectBatchSeal, Summary: "Seal a batch once all its lines are stored", Asks: BatchSeal{}, Reply: messages.Batch{}, Audited: true, Failures: failures(noBatch(), conflict(ErrConflict, "The batch has other lines, or another client submits it."))},
 		{
 			Subject: SubjectBatchList, Asks: BatchListRequest{}, Reply: BatchList{}, Tenants: true,
 			ID: "listBatches", Tag: "batches", Summary: "List batches, newest first", Needs: Read, Method: "GET", Path: "/v1/batches",
-			Query: list(limit(200, 100, "At most so many, 200 at most; 100 by default.")),
+			Query: list(limit(200, 100, "Maximum number of batches: up to 200, 100 by default.")),
 		},
 		{
 			Subject: SubjectBatchStatus, Asks: RunRequest{}, Reply: messages.Batch{}, Tenants: true,
 			Failures: failures(noBatch()),
-			ID:       "getBatch", Tag: "batches", Summary: "What a batch is up to", Needs: Read, Method: "GET", Path: oneBatch,
+			ID:       "getBatch", Tag: "batches", Summary: "Get the status of a batch", Needs: Read, Method: "GET", Path: oneBatch,
 		},
 		{
 			Subject: SubjectBatchCancel, Asks: CancelRequest{}, Reply: messages.Batch{}, Tenants: true, Audited: true,
 			Failures: failures(noBatch(), conflict(ErrEnded, "The batch has ended.")),
 			ID:       "cancelBatch", Tag: "batches", Summary: "Cancel a batch", Needs: Submit, Method: "POST", Path: oneBatch + "/cancel",
-			Text: "No more lines are begun, and those that run are asked to stop.",
+			Text: "No further lines are submitted, and running ones are asked to stop.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
 		},
 	}
@@ -169,7 +169,7 @@ func agents() []Operation {
 			Subject: SubjectAgentApply, Asks: AgentApply{}, Reply: AgentApplied{},
 			Failures: failures(moved()),
 			ID:       "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Author, Method: "PUT", Path: oneAgent,
-			Text:    "It counts for the runs that begin two seconds later; those that have begun keep what they began with.",
+			Text:    "New runs use it within two seconds; runs that have started keep their definition.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Definition{}, Unprefixed: "agent",
 			Fields: map[string]string{"agent": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
@@ -182,14 +182,14 @@ func agents() []Operation {
 		{
 			Subject: SubjectAgentHistory, Asks: CatalogRequest{}, Reply: History{},
 			Failures: failures(noAgent()),
-			ID:       "listAgentRevisions", Tag: "agents", Summary: "Who changed an agent, and when", Needs: Read, Method: "GET", Path: oneAgent + "/revisions",
+			ID:       "listAgentRevisions", Tag: "agents", Summary: "List the revisions of an agent: who changed it, and when", Needs: Read, Method: "GET", Path: oneAgent + "/revisions",
 			Fields: map[string]string{"revision": "none"},
 		},
 		{
 			Subject: SubjectAgentGet, Asks: CatalogRequest{}, Reply: AgentRevision{},
 			Failures: failures(noAgent()),
-			ID:       "getAgentRevision", Tag: "agents", Summary: "An agent as it was", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
-			Text: "The revision latest is the newest.", Newest: true,
+			ID:       "getAgentRevision", Tag: "agents", Summary: "Get a revision of an agent", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
+			Text: "`latest` stands for the newest revision.", Newest: true,
 		},
 	}
 }
@@ -199,18 +199,18 @@ func prompts() []Operation {
 		{
 			Subject: SubjectPromptList, Asks: PromptFilter{}, Reply: PromptList{},
 			ID: "listPrompts", Tag: "prompts", Summary: "List the prompts, without their texts", Needs: Read, Method: "GET", Path: "/v1/prompts",
-			Query: list(Parameter{Name: "tag", Text: "Only those with this tag."}, Parameter{Name: "name", Text: "Only those whose id or name has this in it."}),
+			Query: list(Parameter{Name: "tag", Text: "Only those with this tag."}, Parameter{Name: "name", Text: "Only those whose id or name contains this."}),
 		},
 		{
 			Subject: SubjectPromptValidate, Asks: messages.Prompt{}, Reply: PromptVerdict{},
-			ID: "validatePrompt", Tag: "prompts", Summary: "Check a prompt and store nothing", Needs: Read, Method: "POST", Path: "/v1/prompts:validate",
+			ID: "validatePrompt", Tag: "prompts", Summary: "Check a prompt without storing it", Needs: Read, Method: "POST", Path: "/v1/prompts:validate",
 			Body: messages.Prompt{},
 		},
 		{
 			Subject: SubjectPromptGet, Asks: CatalogRequest{}, Reply: messages.Prompt{},
 			Failures: failures(noPrompt()),
-			ID:       "getPrompt", Tag: "prompts", Summary: "A prompt", Needs: Read, Method: "GET", Path: onePrompt,
-			Query:  list(Parameter{Name: "version", Text: "As it was then; by default the newest.", Kind: "integer"}),
+			ID:       "getPrompt", Tag: "prompts", Summary: "Get a prompt", Needs: Read, Method: "GET", Path: onePrompt,
+			Query:  list(Parameter{Name: "version", Text: "The version to get; by default the newest.", Kind: "integer"}),
 			Fields: map[string]string{"name": "path:id", "revision": "query:version"},
 		},
 		{
@@ -229,13 +229,13 @@ func prompts() []Operation {
 		{
 			Subject: SubjectPromptHistory, Asks: CatalogRequest{}, Reply: History{},
 			Failures: failures(noPrompt()),
-			ID:       "listPromptVersions", Tag: "prompts", Summary: "Who changed a prompt, and when", Needs: Read, Method: "GET", Path: onePrompt + "/versions",
+			ID:       "listPromptVersions", Tag: "prompts", Summary: "List the versions of a prompt: who changed it, and when", Needs: Read, Method: "GET", Path: onePrompt + "/versions",
 			Fields: map[string]string{"name": "path:id", "revision": "none"},
 		},
 		{
 			Subject: SubjectPromptRender, Asks: PromptRender{}, Reply: PromptRendered{},
 			Failures: failures(noPrompt()),
-			ID:       "renderPrompt", Tag: "prompts", Summary: "Fill in a prompt", Needs: Read, Method: "POST", Path: onePrompt + "/render",
+			ID:       "renderPrompt", Tag: "prompts", Summary: "Render a prompt", Needs: Read, Method: "POST", Path: onePrompt + "/render",
 			Body: RenderRequest{}, Optional: true,
 		},
 	}
@@ -251,13 +251,13 @@ func schedules() []Operation {
 		{
 			Subject: SubjectScheduleGet, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true,
 			Failures: failures(noPlan()),
-			ID:       "getSchedule", Tag: "schedules", Summary: "A schedule, its next occurrences and the last one", Needs: Read, Method: "GET", Path: oneSchedule, Fields: map[string]string{"by": "none"},
+			ID:       "getSchedule", Tag: "schedules", Summary: "Get a schedule, its next occurrences and the last one", Needs: Read, Method: "GET", Path: oneSchedule, Fields: map[string]string{"by": "none"},
 		},
 		{
 			Subject: SubjectSchedulePut, Asks: SchedulePut{}, Reply: ScheduleApplied{}, Tenants: true, Audited: true,
 			Failures: failures(conflict(nil, "It was changed since the revision that the change is for, or the tenant has 1000 schedules.")),
 			ID:       "putSchedule", Tag: "schedules", Summary: "Store a schedule", Needs: Operate, Method: "PUT", Path: oneSchedule,
-			Text:    "The task is submitted at each occurrence, as a run whose id is the name of the schedule and the time.",
+			Text:    "The task is submitted at each occurrence, as a run whose id consists of the name of the schedule and the time.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: Schedule{}, Unprefixed: "schedule",
 			Fields: map[string]string{"schedule": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
@@ -265,41 +265,41 @@ func schedules() []Operation {
 			Subject: SubjectScheduleDelete, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noPlan()),
 			ID:       "deleteSchedule", Tag: "schedules", Summary: "Remove a schedule", Needs: Operate, Method: "DELETE", Path: oneSchedule,
-			Text: "Its runs go on.", Fields: map[string]string{"by": "none"},
+			Text: "Its runs continue.", Fields: map[string]string{"by": "none"},
 		},
 		{
 			Subject: SubjectSchedulePause, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noPlan()),
-			ID:       "pauseSchedule", Tag: "schedules", Summary: "Submit nothing until it is resumed", Needs: Operate, Method: "POST", Path: oneSchedule + "/pause",
+			ID:       "pauseSchedule", Tag: "schedules", Summary: "Pause a schedule until it is resumed", Needs: Operate, Method: "POST", Path: oneSchedule + "/pause",
 			Headers: list(by()),
 		},
 		{
 			Subject: SubjectScheduleResume, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noPlan()),
-			ID:       "resumeSchedule", Tag: "schedules", Summary: "Go on with the next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
+			ID:       "resumeSchedule", Tag: "schedules", Summary: "Resume a schedule at its next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
 			Headers: list(by()),
 		},
-		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true, Failures: failures(noPlan(), conflict(ErrNotRun, "Its last run has not ended, and it skips then; or the task was refused."))},
+		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true, Failures: failures(noPlan(), conflict(ErrNotRun, "The last run has not ended and the schedule skips then, or the task was refused."))},
 	}
 }
 
 func deadLetters() []Operation {
-	unaddressed := Parameter{Name: "unaddressed", Text: "Letters that name no tenant, instead of a tenant's. They are the operator's.", Kind: "boolean", NoTenant: true}
+	unaddressed := Parameter{Name: "unaddressed", Text: "Letters without a tenant, which are for the operator, instead of those of a tenant.", Kind: "boolean", NoTenant: true}
 	filter := list(
 		Parameter{Name: "kind", Text: "run, message or webhook.", Example: "webhook"},
 		Parameter{Name: "agent", Text: "Only tasks of this agent."},
 		Parameter{Name: "code", Text: "Only those with this error code.", Example: "poison"},
 		Parameter{Name: "since", Text: "Only those stored since then.", Kind: "date-time", Example: "2026-01-02T15:04:05Z"},
 		unaddressed,
-		Parameter{Name: "after", Text: "Go on after this letter: `next` of the page before.", Kind: "integer"},
+		Parameter{Name: "after", Text: "Continue after this letter: `next` of the previous page.", Kind: "integer"},
 	)
-	bulk := append(slices.Clone(filter), limit(MaxDeadBulk, MaxDeadBulk, "At most so many, 50 at most and by default."))
+	bulk := append(slices.Clone(filter), limit(MaxDeadBulk, MaxDeadBulk, "Maximum number of letters: up to 50, which is the default."))
 	return []Operation{
 		{
 			Subject: SubjectDeadList, Asks: DeadListRequest{}, Reply: DeadList{}, Tenants: true,
 			ID: "listDeadLetters", Tag: "dead letters", Summary: "List dead letters, oldest first", Needs: Read, Method: "GET", Path: "/v1/dead-letters",
-			Text:  "Tasks that cannot be worked and webhooks that could not be delivered, without their bodies.",
-			Query: append(slices.Clone(filter), limit(MaxDeadList, MaxDeadList, "At most so many, 100 at most and by default.")),
+			Text:  "Tasks that cannot be worked, and webhooks that could not be delivered, without their bodies.",
+			Query: append(slices.Clone(filter), limit(MaxDeadList, MaxDeadList, "Maximum number of letters: up to 100, which is the default.")),
 		},
 		{
 			Subject: SubjectDeadShow, Asks: DeadRequest{}, Reply: DeadLetter{}, Tenants: true,
@@ -312,8 +312,8 @@ func deadLetters() []Operation {
 			Failures: failures(noLetter(), conflict(ErrConflict, "The new id is that of another task.")),
 			ID:       "redriveDeadLetter", Tag: "dead letters", Summary: "Send a dead letter again", Needs: Operate, Method: "POST", Path: oneLetter + "/redrive",
 			Text: "A task becomes a new run, with the label redriven-from; a webhook is delivered again under its own id. The body, if " +
-				"there is one, is the edited task. The letter is removed once that is stored; the same request may be made again.",
-			Query: list(unaddressed, Parameter{Name: "newId", Text: "The id of the new run; by default one that belongs to the letter."}),
+				"present, is the edited task. The letter is removed once the new run or delivery is stored; the request is safe to repeat.",
+			Query: list(unaddressed, Parameter{Name: "newId", Text: "The id of the new run; by default it is derived from the letter."}),
 			Body:  messages.Task{}, Optional: true, Unprefixed: "task",
 			Fields: map[string]string{"task": "whole", "newId": "query", "unaddressed": "query"},
 		},
@@ -325,14 +325,14 @@ func deadLetters() []Operation {
 		},
 		{
 			Subject: SubjectDeadRedriveAll, Asks: DeadListRequest{}, Reply: DeadBulk{}, Tenants: true, Audited: true,
-			ID: "redriveDeadLetters", Tag: "dead letters", Summary: "Send the dead letters that fit again", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:redrive",
-			Text: "Without a filter all, 50 at a time: go on with `after` until there is no `next`.", Query: bulk,
+			ID: "redriveDeadLetters", Tag: "dead letters", Summary: "Send all matching dead letters again", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:redrive",
+			Text: "Without a filter all letters match. A request handles 50: continue with `after` until there is no `next`.", Query: bulk,
 		},
 		{
 			Subject: SubjectDeadPurgeAll, Asks: DeadListRequest{}, Reply: DeadBulk{}, Tenants: true, Audited: true,
-			ID: "purgeDeadLetters", Tag: "dead letters", Summary: "Remove the dead letters that fit", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:purge",
-			Text:  "Without a filter all, 50 at a time: go on with `after` until there is no `next`.",
-			Query: append(slices.Clone(bulk), Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: "what is purged is gone"}),
+			ID: "purgeDeadLetters", Tag: "dead letters", Summary: "Remove all matching dead letters", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:purge",
+			Text:  "Without a filter all letters match. A request handles 50: continue with `after` until there is no `next`.",
+			Query: append(slices.Clone(bulk), Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: "purging cannot be undone"}),
 		},
 	}
 }
@@ -342,26 +342,26 @@ func quotas() []Operation {
 		{Subject: SubjectAdmit, Summary: "Ask whether a tenant may submit a task now", Asks: AdmitRequest{}, Reply: AdmitReply{}},
 		{
 			Subject: SubjectQuotaList, Asks: Empty{}, Reply: QuotaList{},
-			ID: "listQuotas", Tag: "quotas", Summary: "List what was granted", Needs: ReadFleet, Method: "GET", Path: "/v1/quotas",
-			Text: "Without what is used of it.",
+			ID: "listQuotas", Tag: "quotas", Summary: "List the quotas", Needs: ReadFleet, Method: "GET", Path: "/v1/quotas",
+			Text: "Without their usage.",
 		},
 		{
 			Subject: SubjectQuotaGet, Asks: queue.QuotaRef{}, Reply: QuotaState{},
-			ID: "getQuota", Tag: "quotas", Summary: "A quota, and how much of it is used", Needs: ReadFleet, Method: "GET", Path: oneQuota,
-			Text: "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.", ETag: true,
+			ID: "getQuota", Tag: "quotas", Summary: "Get a quota and its usage", Needs: ReadFleet, Method: "GET", Path: oneQuota,
+			Text: "The kind is tenant, agent or provider. A quota that was never set has no limits and revision 0.", ETag: true,
 		},
 		{
 			Subject: SubjectQuotaPut, Asks: QuotaPut{}, Reply: QuotaChange{}, Audited: true,
 			Failures: failures(moved()),
-			ID:       "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
-			Text:    "It counts within two seconds. A pause stays.",
+			ID:       "putQuota", Tag: "quotas", Summary: "Set a quota, replacing the stored one", Needs: Administer, Method: "PUT", Path: oneQuota,
+			Text:    "It takes effect within two seconds. A pause stays.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: queue.Quota{}, Unprefixed: "quota", ETag: true, IfMatch: "ifRevision",
 			Fields: map[string]string{"quota": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
 			Subject: SubjectQuotaDelete, Asks: QuotaDelete{}, Reply: QuotaChange{}, Audited: true,
 			Failures: failures(moved()),
-			ID:       "deleteQuota", Tag: "quotas", Summary: "Take all limits away", Needs: Administer, Method: "DELETE", Path: oneQuota,
+			ID:       "deleteQuota", Tag: "quotas", Summary: "Remove all limits of a quota", Needs: Administer, Method: "DELETE", Path: oneQuota,
 			Text: "A pause stays.", Headers: list(by()), Query: list(only("ifRevision")), ETag: true, IfMatch: "ifRevision",
 		},
 	}
@@ -371,22 +371,22 @@ func fleet() []Operation {
 	return []Operation{
 		{
 			Subject: SubjectPauses, Asks: Empty{}, Reply: PauseList{},
-			ID: "listPauses", Tag: "pauses", Summary: "List what is paused", Needs: ReadFleet, Method: "GET", Path: "/v1/pauses",
+			ID: "listPauses", Tag: "pauses", Summary: "List the pauses", Needs: ReadFleet, Method: "GET", Path: "/v1/pauses",
 		},
 		{
 			Subject: SubjectPause, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
 			Failures: failures(noAgent()),
 			ID:       "pause", Tag: "pauses", Summary: "Pause a tenant, an agent or a provider", Needs: OperateFleet, Method: "POST", Path: "/v1/pauses",
-			Text: "Within seconds its runs begin no further step, and models of a paused provider are not called: runs fall back to " +
-				"another model of their agent, or wait. What is paused already stays as it is.",
+			Text: "Within seconds its runs start no further step. Models of a paused provider are not called: runs fall back to " +
+				"another model of their agent, or wait. Pausing something twice changes nothing.",
 			Body: PauseRequest{},
 		},
 		{
 			Subject: SubjectResume, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
 			Failures: failures(notFound(ErrNotPaused, "It is not paused.")),
-			ID:       "resume", Tag: "pauses", Summary: "Resume what is paused", Needs: OperateFleet, Method: "DELETE", Path: "/v1/pauses/{kind}/{name}",
-			Text:    "The answer is the pause as it was. Within seconds the runs that it kept go on.",
-			Headers: list(Parameter{Name: HeaderBy, Text: "Who resumes it; it is kept with the change."}),
+			ID:       "resume", Tag: "pauses", Summary: "End a pause", Needs: OperateFleet, Method: "DELETE", Path: "/v1/pauses/{kind}/{name}",
+			Text:    "The reply is the pause that ended. The runs that it held back continue within seconds.",
+			Headers: list(Parameter{Name: HeaderBy, Text: "Who ends the pause; it is stored with the change."}),
 			Fields:  map[string]string{"reason": "none"},
 		},
 		{
@@ -396,27 +396,27 @@ func fleet() []Operation {
 		{
 			Subject: SubjectWorkerDrain, Asks: WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,
 			Failures: failures(notFound(ErrNoWorker, "No worker has this id or name."), conflict(ErrManyWorkers, "Several workers have the name: give the id of one.")),
-			ID:       "drainWorker", Tag: "workers", Summary: "Take a worker out of the fleet", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
-			Text:   "It takes nothing new, hands its runs back after their step, and ends. The id may be its name, when no other has it.",
+			ID:       "drainWorker", Tag: "workers", Summary: "Drain a worker", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
+			Text:   "The worker takes no new runs, hands back its own after their current step, and ends. Its name may stand for the id if no other worker has that name.",
 			Fields: map[string]string{"worker": "path:id"}, AnyName: true,
 		},
 		{
 			Subject: SubjectLanes, Asks: LanesRequest{}, Reply: LaneList{},
-			ID: "listLanes", Tag: "lanes", Summary: "What waits in the queue, by tenant and priority", Needs: ReadFleet, Method: "GET", Path: "/v1/lanes",
-			Text: "Of all tenants, wake-ups first, then by priority, the fullest first; a thousand at most.",
+			ID: "listLanes", Tag: "lanes", Summary: "List what is waiting in the queue, by tenant and priority", Needs: ReadFleet, Method: "GET", Path: "/v1/lanes",
+			Text: "The lanes of all tenants: wake-ups first, then by priority, the fullest first; at most 1000.",
 			Query: list(
 				Parameter{Name: "of", Text: "Only the lanes of this tenant.", Example: "acme"},
-				Parameter{Name: "all", Text: "Empty lanes too.", Kind: "boolean"},
+				Parameter{Name: "all", Text: "Include empty lanes.", Kind: "boolean"},
 			),
 			Fields: map[string]string{"tenant": "query:of"},
 		},
 		{
 			Subject: SubjectIndex, Asks: Empty{}, Reply: IndexStatus{},
 			Failures: failures(noIndex()),
-			ID:       "indexStatus", Tag: "tasks", Summary: "How far the index of runs is", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
-			Text: "Of the dispatcher that answers.",
+			ID:       "indexStatus", Tag: "tasks", Summary: "Get the state of the run index", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
+			Text: "It is that of the dispatcher that answers.",
 		},
-		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true, Failures: failures(noIndex())}, // lists of all lack runs until it is done
+		{Subject: SubjectIndexRebuild, Summary: "Rebuild the run index from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true, Failures: failures(noIndex())}, // lists of all lack runs until it is done
 	}
 }
 
@@ -424,7 +424,7 @@ func fleet() []Operation {
 func keys() []Operation {
 	return []Operation{
 		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true, Untitled: true, Failures: failures(conflict(nil, "There is a key with this id."))},
-		{Subject: SubjectKeyList, Summary: "The API keys, without what they are", Asks: KeyListRequest{}, Reply: KeyList{}},
+		{Subject: SubjectKeyList, Summary: "List the API keys, without the keys themselves", Asks: KeyListRequest{}, Reply: KeyList{}},
 		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true, Failures: failures(notFound(ErrNoKey, "There is no such key."))},
 	}
 }
@@ -432,9 +432,9 @@ func keys() []Operation {
 // lists are read by clients, which put pages together.
 func lists() []Operation {
 	return []Operation{
-		{Subject: SubjectQueued, Summary: "The tasks that no worker has begun, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
-		{Subject: SubjectEvents, Summary: "Stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
-		{Subject: SubjectRuns, Summary: "Runs that have begun, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true, Failures: failures(noIndex())},
-		{Subject: SubjectRunStats, Summary: "What became of runs, added up", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex())},
+		{Subject: SubjectQueued, Summary: "List the tasks that no worker has started, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
+		{Subject: SubjectEvents, Summary: "List stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
+		{Subject: SubjectRuns, Summary: "List the runs that have started, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true, Failures: failures(noIndex())},
+		{Subject: SubjectRunStats, Summary: "Get statistics of runs", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex())},
 	}
 }

@@ -30,10 +30,10 @@ func (c timetables) schedules() *cobra.Command {
 			"schedule and the time, in UTC.",
 	}
 	var pauseBy, resumeBy string
-	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
+	pause := c.changeSchedule("pause NAME", "Pause a schedule until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Pause(ctx, ref, pauseBy)
 	})
-	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
+	resume := c.changeSchedule("resume NAME", "Resume a schedule at its next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Resume(ctx, ref, resumeBy)
 	})
 	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs continue", "deleted", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
