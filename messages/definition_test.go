@@ -66,6 +66,9 @@ func TestDefinitionValidate(t *testing.T) {
 		"a long writable":       {func(d *messages.Definition) { d.Grants.Writable = []string{"a", long} }, "grants.writable[1]", "larger than 256 bytes"},
 		"a key for all":         {func(d *messages.Definition) { d.Grants.KV = "fleet" }, "grants.kv", "must be run, session or tenant"},
 		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
+		"schema of a bad type": {func(d *messages.Definition) {
+			d.Planner, d.Plan, d.OutputSchema = messages.PlannerTools, nil, []byte(`{"type":"object","properties":{"urgent":{"type":"bool"}}}`)
+		}, "outputSchema.properties.urgent.type", "must be one of string, number, integer, boolean, object, array, null, or an array of them"},
 		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},
 		"large schema":          {func(d *messages.Definition) { d.OutputSchema = []byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }, "outputSchema", "larger than 65536 bytes"},
 		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"x": ""} }, "prompts.x", "is unknown; known: observe, plan, protocol, summary"},

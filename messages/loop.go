@@ -116,7 +116,7 @@ func (d *Definition) checkLoop() error {
 	return checkOutputSchema(d.OutputSchema)
 }
 
-// checkOutputSchema checks that it may be one. Whether answers can be checked by it, checkAnswers tells.
+// checkOutputSchema checks that it may be one. Whether answers can be checked by it, CheckSchema tells.
 func checkOutputSchema(schema json.RawMessage) error {
 	switch {
 	case len(schema) == 0:

@@ -310,7 +310,7 @@ func (d *Definition) checkPlanning() error {
 	case d.Planner == PlannerPlan:
 		return &FieldError{Field: "outputSchema", Reason: noSchemaOfPlan}
 	default:
-		if err := checkAnswers(d.OutputSchema); err != nil {
+		if err := CheckSchema(d.OutputSchema); err != nil {
 			return strict.Under("outputSchema", err)
 		}
 	}

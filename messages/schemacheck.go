@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -52,8 +53,23 @@ func keywords() map[string]keyword {
 	}
 }
 
-// checkAnswers reports whether answers can be checked by a schema, an object that is strict JSON.
-func checkAnswers(schema json.RawMessage) error {
+// types are the names that the keyword type knows.
+func types() []string {
+	return []string{"string", "number", "integer", "boolean", "object", "array", "null"}
+}
+
+// areTypes reports whether a list names types, at least one.
+func areTypes(list []any) bool {
+	known := types()
+	return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool {
+		name, _ := v.(string)
+		return !slices.Contains(known, name)
+	})
+}
+
+// CheckSchema reports whether answers, or the arguments of a tool, can be checked by a schema, an object that is strict JSON. The error
+// is a *FieldError with the path in the schema.
+func CheckSchema(schema json.RawMessage) error {
 	var tree map[string]any
 	if err := json.Unmarshal(schema, &tree); err != nil {
 		return &FieldError{Field: strict.Body, Reason: "must be an object"}
@@ -171,8 +187,11 @@ func checkKeyword(path string, v any, kind keyword, known map[string]keyword) er
 			return wrongKeyword(path, "an array of strings")
 		}
 	case aType:
-		if !isText && !areTexts(v) {
-			return wrongKeyword(path, "the name of a type, or an array of them")
+		if isText {
+			list = []any{text}
+		}
+		if !areTypes(list) {
+			return wrongKeyword(path, "one of "+strings.Join(types(), ", ")+", or an array of them")
 		}
 	case aPattern:
 		if _, err := regexp.Compile(text); !isText || err != nil {

@@ -99,7 +99,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"another type":            {"[]", "body", "must be an object, not an array"},
 		"unknown field":           {`{"nope":1}`, "nope", "unknown field"},
 		"other case":              {`{"Name":""}`, "Name", "unknown field: did you mean name?"},
-		"two letters exchanged":   {`{"nmae":""}`, "nmae", "unknown field: did you mean name?"},
+		"two letters exchanged":   {`{"anme":""}`, "anme", "unknown field: did you mean name?"},
 		"a part of a name":        {`{"tagged":""}`, "tagged", "unknown field: did you mean Untagged?"},
 		"too long for a slip":     {`{"` + strings.Repeat("name", 20) + `":""}`, strings.Repeat("name", 16) + "…", "unknown field"},
 		"untagged in other case":  {`{"untagged":""}`, "untagged", "unknown field: did you mean Untagged?"},

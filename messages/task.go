@@ -278,7 +278,7 @@ func (t *Task) Validate() error {
 		}
 	}
 	if len(t.OutputSchema) > 0 {
-		if err := checkAnswers(t.OutputSchema); err != nil {
+		if err := CheckSchema(t.OutputSchema); err != nil {
 			return strict.Under("outputSchema", err)
 		}
 	}

@@ -57,6 +57,13 @@ func TestPageOfRemote(t *testing.T) {
 			t.Errorf("%s is missing in %v", name, names)
 		}
 	}
+	taken := filepath.Join(t.TempDir(), "taken.json")
+	if err := os.WriteFile(taken, []byte(strings.Replace(definitions[0], "tide_table", "read_file", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(strings.Replace(files[0], "tide_table.json, book_pilot.json", taken, 1)); err == nil || !strings.Contains(err.Error(), `: spec.remote: another tool has the name "read_file" already`) {
+		t.Errorf("error %v", err)
+	}
 	if _, err := open(strings.Replace(files[0], "tide_table.json", "/none.json", 1)); err == nil || !strings.Contains(err.Error(), "spec.remote.tools[0]: ") {
 		t.Errorf("error %v", err)
 	}

@@ -111,9 +111,14 @@ func (b *Box) open(ctx context.Context, known map[string]family, name string, pa
 	if err != nil {
 		return strict.Under(name, err)
 	}
-	b.Tools = append(b.Tools, made...)
 	if shut != nil {
 		b.shut = append(b.shut, shut)
 	}
+	for _, t := range made {
+		if slices.ContainsFunc(b.Tools, func(other tools.Tool) bool { return other.Spec().Name == t.Spec().Name }) {
+			return &messages.FieldError{Field: name, Reason: fmt.Sprintf("another tool has the name %q already: give this one another", strict.Shown(t.Spec().Name))}
+		}
+	}
+	b.Tools = append(b.Tools, made...)
 	return nil
 }

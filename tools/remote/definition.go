@@ -43,6 +43,9 @@ func readDefinition(name string) (*Definition, error) {
 	if d.Timeout < 0 {
 		return nil, fmt.Errorf("%s: timeout: must be more than zero", name)
 	}
+	if err := messages.CheckSchema(d.InputSchema); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, strict.Under("inputSchema", err))
+	}
 	if err := closed(d.InputSchema); err != nil {
 		return nil, fmt.Errorf("%s: inputSchema: %w", name, err)
 	}
