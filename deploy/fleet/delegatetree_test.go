@@ -83,6 +83,9 @@ func TestListChildren(t *testing.T) {
 		}) {
 			t.Errorf("no parent in\n%s%s", got.stdout, got.stderr)
 		}
+		if got := call(t, env, "__complete", "list", "--parent", root.Run[:8]); !strings.HasPrefix(got.stdout, root.Run+"\t") && !strings.Contains(got.stdout, "\n"+root.Run+"\t") {
+			t.Errorf("the shell offers %s", got.stdout)
+		}
 		if got := call(t, env, "list", "--parent", "a b"); got.code != 2 || !strings.Contains(got.stderr, "--parent: must be the id of a run") {
 			t.Errorf("a hostile parent: %+v", got)
 		}

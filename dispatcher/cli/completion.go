@@ -45,7 +45,7 @@ func completed() map[string]conn.Offers {
 
 // completedFlags are the flags, of any command, whose value names something that a fleet has.
 func completedFlags() map[string]conn.Offers {
-	return map[string]conn.Offers{"agent": agents, "session": sessions, "tenant": tenants}
+	return map[string]conn.Offers{"agent": agents, "parent": conn.Runs, "session": sessions, "tenant": tenants}
 }
 
 // complete lets shells offer what a fleet has for the arguments and flags of commands.
