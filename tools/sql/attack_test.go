@@ -163,6 +163,40 @@ func TestAttack128Writing(t *testing.T) {
 	})
 }
 
+// 128: rows count that a statement changes on its way: in a WITH, by a foreign key, by a trigger.
+func TestAttack128MoreChangesThanTheStatementSays(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		k.exec(t, "CREATE TABLE parts (id INTEGER PRIMARY KEY, whole INTEGER REFERENCES parts(id) ON DELETE CASCADE); INSERT INTO parts VALUES (1, NULL), (2, 1), (3, 1);")
+		trigger := "CREATE TRIGGER more AFTER UPDATE ON customers BEGIN UPDATE orders SET note = 'x'; END;"
+		statements := []string{"DELETE FROM parts WHERE id = 1", "UPDATE customers SET name = 'x' WHERE id = 1"}
+		if k.name == "postgres" {
+			k.exec(t, "GRANT SELECT, DELETE ON parts TO PUBLIC")
+			trigger = "CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE orders SET note = ''x''; RETURN NULL; END';" +
+				"CREATE TRIGGER more AFTER UPDATE ON customers FOR EACH ROW EXECUTE FUNCTION more();"
+			statements = append(statements, "WITH gone AS (DELETE FROM orders RETURNING id) SELECT count(*) FROM gone",
+				"WITH gone AS (DELETE FROM orders RETURNING id) INSERT INTO customers SELECT count(*) + 50, 'x' FROM gone",
+				"INSERT INTO customers WITH gone AS (DELETE FROM orders RETURNING id) SELECT count(*) + 50, 'x' FROM gone")
+		}
+		k.exec(t, trigger)
+		d := k.desk(t, `,"write":true,"changes":2`)
+		for _, q := range statements {
+			if got := d.call(t, "sql_execute", q); !strings.HasPrefix(got, "! ") || !strings.HasSuffix(got, "Nothing was changed.") {
+				t.Errorf("%s: %s", q, got)
+			}
+		}
+		if got := d.rows(t, "SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM parts), (SELECT count(*) FROM customers), (SELECT max(name) FROM customers WHERE id = 1)"); got != `[3,3,2,"Ann"]` {
+			t.Errorf("left: %s", got)
+		}
+		if k.name != "postgres" {
+			return
+		}
+		if got := k.desk(t, `,"write":true,"changes":3`).call(t, "sql_execute", statements[2]); !strings.HasPrefix(got, `{"changed":3,`) {
+			t.Error(got)
+		}
+	})
+}
+
 // 128: a role that reaches beyond the database is not used at all.
 func TestAttack128RolesThatReachFurther(t *testing.T) {
 	postgres := postgrestest.Open(t)

@@ -132,16 +132,24 @@ func (p *postgres) write(ctx context.Context, s statement, into *table, most int
 		return 0, err
 	}
 	defer closed(ctx, conn)
+	before, err := touched(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
 	tag, err := run(ctx, conn, s, into, true)
 	if err != nil {
 		return 0, err
 	}
-	changed := int64(0)
+	after, err := touched(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
+	changed := after - before // a server that does not count has zero
 	if !tag.Select() {
 		changed = tag.RowsAffected()
 	}
-	if changed > most {
-		return 0, &excessError{changed, most}
+	if all := max(changed, after-before); all > most {
+		return 0, &excessError{all, most}
 	}
 	if err := begin(); err != nil {
 		return 0, err
@@ -162,6 +170,19 @@ func (p *postgres) write(ctx context.Context, s statement, into *table, most int
 		return 0, errors.New("the server rolled back")
 	}
 	return changed, nil
+}
+
+// touched is how many rows this transaction has changed, those of a WITH, of triggers and of foreign keys too. A connection of a pooler
+// may have counted some before.
+func touched(ctx context.Context, conn *pgconn.PgConn) (int64, error) {
+	all, err := conn.Exec(ctx, "SELECT coalesce(pg_catalog.sum(n_tup_ins OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) FROM pg_catalog.pg_stat_xact_all_tables").ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	if len(all) != 1 || len(all[0].Rows) != 1 || len(all[0].Rows[0]) != 1 {
+		return 0, errAway
+	}
+	return strconv.ParseInt(string(all[0].Rows[0][0]), 10, 64)
 }
 
 // run makes one statement; the server refuses a text that holds several. Rows that do not fit are left unread, or read and dropped when

@@ -133,8 +133,8 @@ func (s *sqliteFile) write(ctx context.Context, st statement, into *table, most 
 	if after == before {
 		changed = 0 // changes() is that of a statement before
 	}
-	if changed > most {
-		return 0, &excessError{changed, most}
+	if all := max(changed, after-before); all > most { // those of triggers and foreign keys too
+		return 0, &excessError{all, most}
 	}
 	if err := begin(); err != nil {
 		return 0, err
