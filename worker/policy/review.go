@@ -75,10 +75,8 @@ func (r *review) judge(rec record.Record) {
 }
 
 func (r *review) blocks(at messages.PolicyPoint, step int, tool string, in []messages.Block) {
-	for _, b := range in {
-		_, found, _ := r.rules.Text(at, tool, b.Text)
-		r.add(step, tool, found...)
-	}
+	_, found, _ := r.rules.Blocks(at, tool, in)
+	r.add(step, tool, found...)
 }
 
 func (r *review) call(step int, c *messages.ToolCall) {

@@ -146,13 +146,11 @@ func (x *toolWork) clean(rules *policy.Rules, task *messages.Task) (found []poli
 	if rules == nil {
 		return nil, nil
 	}
-	for i := range task.Input {
-		text, fs, stop := rules.Text(messages.PolicyInput, "", task.Input[i].Text)
-		if stop {
-			return nil, &messages.RunError{Code: messages.CodePolicy, Message: fs[len(fs)-1].Reason}
-		}
-		task.Input[i].Text, found = text, append(found, fs...)
+	input, found, stop := rules.Blocks(messages.PolicyInput, "", task.Input)
+	if stop {
+		return nil, &messages.RunError{Code: messages.CodePolicy, Message: found[len(found)-1].Reason}
 	}
+	task.Input = input
 	return found, nil
 }
 

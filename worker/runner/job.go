@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // Prices knows what model calls cost. Safe for concurrent use.
@@ -78,9 +79,8 @@ func (x *job) key(step int, what string) string {
 
 // redact takes secrets out of what a model or a tool said, before it becomes a record, an event or a file.
 func (x *job) redact(in []messages.Block) []messages.Block {
-	out := make([]messages.Block, len(in))
-	for i, b := range in {
-		b.Text = x.cfg.Redact(b.Text)
+	out := policy.Joined(in, x.cfg.Redact)
+	for i, b := range out {
 		if b.Reasoning != nil {
 			r := *b.Reasoning
 			if r.Text = x.cfg.Redact(r.Text); r.Text != b.Reasoning.Text {

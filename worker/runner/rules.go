@@ -137,16 +137,11 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 	if rules == nil {
 		return nil
 	}
-	var told []policy.Finding
-	m.Content = slices.Clone(m.Content)
+	content, told, blocked := rules.Blocks(messages.PolicyReply, "", m.Content)
+	if m.Content = content; blocked {
+		m.Content = messages.TextContent(withheld)
+	}
 	for i := range m.Content {
-		text, found, blocked := rules.Text(messages.PolicyReply, "", m.Content[i].Text)
-		told = append(told, found...)
-		if blocked {
-			m.Content = messages.TextContent(withheld)
-			break
-		}
-		m.Content[i].Text = text
 		if thought := m.Content[i].Reasoning; thought != nil {
 			text, found, _ := rules.Text(messages.PolicyReply, "", thought.Text) // what is blocked comes back empty
 			if told = append(told, found...); text != thought.Text {
@@ -189,14 +184,11 @@ func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked
 		task.Input, task.Context = messages.TextInput(withheld), nil
 		return append(rs, aboutInput([]policy.Finding{f})...), &messages.RunError{Code: messages.CodePolicy, Message: "the task's input: " + f.Reason}
 	}
-	for i := range task.Input {
-		text, found, stop := rules.Text(messages.PolicyInput, "", task.Input[i].Text)
-		if stop {
-			return refuse(found[len(found)-1])
-		}
-		task.Input[i].Text = text
-		rs = append(rs, aboutInput(found)...)
+	input, found, blocks := rules.Blocks(messages.PolicyInput, "", task.Input)
+	if blocks {
+		return refuse(found[len(found)-1])
 	}
+	task.Input, rs = input, append(rs, aboutInput(found)...)
 	facts, found, stop := rules.JSON(messages.PolicyInput, "", string(task.Context))
 	if stop != nil {
 		return refuse(*stop)

@@ -189,14 +189,11 @@ func judged(rules *policy.Rules, tool string, res tools.Result) (_ tools.Result,
 		text := "The result was withheld: " + f.Reason + "."
 		return tools.Result{Content: messages.TextContent(text), IsError: true, Code: messages.CodePolicy}, append(found, f)
 	}
-	res.Content = slices.Clone(res.Content)
-	for i := range res.Content {
-		text, fs, blocked := rules.Text(messages.PolicyOutput, tool, res.Content[i].Text)
-		if blocked {
-			return withheld(fs[len(fs)-1])
-		}
-		res.Content[i].Text, found = text, append(found, fs...)
+	content, found, blocked := rules.Blocks(messages.PolicyOutput, tool, res.Content)
+	if blocked {
+		return withheld(found[len(found)-1])
 	}
+	res.Content = content
 	if len(res.Meta) == 0 {
 		return res, found
 	}
@@ -204,11 +201,11 @@ func judged(rules *policy.Rules, tool string, res tools.Result) (_ tools.Result,
 	if err != nil {
 		return res, found // it is left out for that
 	}
-	clean, fs, blocked := rules.JSON(messages.PolicyOutput, tool, string(raw))
+	clean, fs, stop := rules.JSON(messages.PolicyOutput, tool, string(raw))
 	var meta map[string]any
 	switch {
-	case blocked != nil:
-		return withheld(*blocked)
+	case stop != nil:
+		return withheld(*stop)
 	case len(fs) > 0 && json.Unmarshal([]byte(clean), &meta) == nil:
 		res.Meta, found = meta, append(found, fs...)
 	}
