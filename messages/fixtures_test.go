@@ -207,7 +207,7 @@ func fullRecords() []record.Record {
 			Until: &until,
 		},
 		&record.SessionGranted{Park: 9},
-		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
+		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2, Used: []string{"read_file"}},
 		&record.Summarised{
 			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),

@@ -14,6 +14,8 @@ type Recalled struct {
 	// Older is how many of the Messages, from the first, are beyond the agent's window: their summary takes their place.
 	Older   int `json:"older,omitempty"`
 	Dropped int `json:"dropped,omitempty"` // older messages that are left out
+	// Used are the tools whose results may be in the conversation, sorted: also in the words of answers.
+	Used []string `json:"used,omitempty"`
 }
 
 // Summarised is the paid model call that sums up the older part of a conversation. Without a text the call failed for

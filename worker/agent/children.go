@@ -122,7 +122,8 @@ func (s *State) inherit(used []string) {
 	}
 }
 
-// Had are the tools whose results may be in what the run has been told: its own, and those of runs above and below.
+// Had are the tools whose results may be in what the run has been told: its own, and those of runs above and below and of earlier ones of
+// its session.
 func (s *State) Had() []string {
 	all := slices.Concat(s.Used, s.Inherited)
 	slices.Sort(all)

@@ -77,6 +77,7 @@ func spoken(in []messages.Message) []messages.Message {
 
 func (s *State) recall(r *record.Recalled) {
 	s.Turn, s.Recalled, s.Older = true, r.Messages, min(max(r.Older, 0), len(r.Messages))
+	s.inherit(r.Used)
 }
 
 // summarised puts the summary in the place of what it sums up.
@@ -169,10 +170,11 @@ func (s *State) Conversation() []messages.Message {
 	return append(slices.Clone(s.Recalled), said...)
 }
 
-// Recall is the record that begins a run's turn with a conversation, as the policy wants it. Pure.
-func Recall(from string, conversation []messages.Message, p messages.SessionPolicy) *record.Recalled {
+// Recall is the record that begins a run's turn with a conversation, in which results of the used tools may be, as the policy wants it.
+// Pure.
+func Recall(from string, conversation []messages.Message, used []string, p messages.SessionPolicy) *record.Recalled {
 	all := trimmed(conversation, p)
-	r := &record.Recalled{From: from, Messages: all}
+	r := &record.Recalled{From: from, Messages: all, Used: used}
 	if begin(all, p.MaxMessages, p.MaxTokens) == 0 {
 		return r
 	}

@@ -50,7 +50,7 @@ func TestRecallWindow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := messages.Definition{Session: &tc.policy}
-			r := agent.Recall("r", tc.talk, d.SessionPolicy())
+			r := agent.Recall("r", tc.talk, nil, d.SessionPolicy())
 			if len(r.Messages) != tc.messages || r.Older != tc.older || r.Dropped != tc.dropped {
 				t.Errorf("%d messages, %d older, %d dropped", len(r.Messages), r.Older, r.Dropped)
 			}
@@ -81,7 +81,7 @@ func turn(t *testing.T, d messages.Definition, from []messages.Message, ask stri
 	if _, ok := s.Next(agent.ToolCalling{}, true).(*agent.JoinSession); !ok {
 		t.Fatal("it does not join")
 	}
-	must(agent.Recall("r", from, d.SessionPolicy()))
+	must(agent.Recall("r", from, nil, d.SessionPolicy()))
 	call, ok := s.Next(agent.ToolCalling{}, true).(*agent.CallModel)
 	if ok && call.Summary {
 		summaries++

@@ -72,7 +72,7 @@ type State struct {
 	Delegations int            `json:"delegations,omitempty"` // so far
 	Below       messages.Below `json:"below,omitzero"`        // what runs below used, as far as they told
 	Held        record.Share   `json:"held,omitzero"`         // what is set aside for those that did not
-	Inherited   []string       `json:"inherited,omitempty"`   // tools that gave results above and below, sorted
+	Inherited   []string       `json:"inherited,omitempty"`   // tools that gave results above and below and earlier in the session, sorted
 	Parent      *record.Parent `json:"parent,omitempty"`      // of a child
 
 	Permits     []record.Permit `json:"permits,omitempty"`     // that the last park left for later

@@ -371,7 +371,7 @@ func TestConversationIsRead(t *testing.T) {
 	jn := &journal{job: j, state: &agent.State{Task: &messages.Task{Session: "s"}}}
 	x := &conversation{job: j, journal: jn}
 	from, said, err := x.conversation(t.Context(), []string{"r", "purged"})
-	if err != nil || from != "r" || len(said) != 2 || said[1].Role != messages.RoleAssistant {
+	if err != nil || from != "r" || len(said.Messages) != 2 || said.Messages[1].Role != messages.RoleAssistant {
 		t.Errorf("from %q: %+v, %v", from, said, err)
 	}
 }

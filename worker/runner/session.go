@@ -32,11 +32,11 @@ func (x *conversation) joinSession(ctx context.Context) (agent.Action, error) {
 	case !turn:
 		return x.journal.commit(ctx)
 	}
-	from, conversation, err := x.conversation(ctx, ended)
+	from, left, err := x.conversation(ctx, ended)
 	if err != nil {
 		return nil, fmt.Errorf("read the conversation of session %s: %w", x.journal.state.Task.Session, err)
 	}
-	return x.journal.commit(ctx, agent.Recall(from, conversation, x.journal.state.Agent.SessionPolicy()))
+	return x.journal.commit(ctx, agent.Recall(from, left.Messages, left.Used, x.journal.state.Agent.SessionPolicy()))
 }
 
 // conversationKey is the key of the session's conversation in Config.Conversations, a cache of its own.
@@ -44,15 +44,21 @@ func (x *conversation) conversationKey() messages.Ref {
 	return messages.Ref{Tenant: x.run.Tenant, Run: x.journal.state.Task.Session}
 }
 
+// leaving is what a run leaves to the next one of its session, as it is cached.
+type leaving struct {
+	Messages []messages.Message `json:"messages"`
+	Used     []string           `json:"used,omitempty"` // tools whose results may be in them
+}
+
 // conversation is what the last run of the session left: from the cache, or folded from that run's log. Runs that are
 // gone, or left nothing, are passed over.
-func (x *conversation) conversation(ctx context.Context, ended []string) (from string, said []messages.Message, err error) {
+func (x *conversation) conversation(ctx context.Context, ended []string) (from string, left leaving, err error) {
 	if len(ended) == 0 {
-		return "", nil, nil
+		return "", leaving{}, nil
 	}
 	if _, by, data, ok := x.cfg.Conversations.Load(ctx, x.conversationKey()); ok && by == ended[len(ended)-1] {
-		if err := strict.Decode(data, &said); err == nil && !slices.ContainsFunc(said, isStrange) {
-			return by, said, nil
+		if err := strict.Decode(data, &left); err == nil && !slices.ContainsFunc(left.Messages, isStrange) {
+			return by, left, nil
 		}
 		x.cfg.Log.WarnContext(ctx, "cached conversation ignored", "tenant", x.run.Tenant, "session", x.journal.state.Task.Session)
 	}
@@ -61,17 +67,17 @@ func (x *conversation) conversation(ctx context.Context, ended []string) (from s
 		var s agent.State
 		for e, err := range x.log.Read(ctx, run, 0, runlog.Tail) {
 			if err != nil {
-				return "", nil, fmt.Errorf("read log of %s: %w", id, err)
+				return "", leaving{}, fmt.Errorf("read log of %s: %w", id, err)
 			}
 			if err := s.Apply(e); err != nil {
-				return "", nil, fmt.Errorf("run %s: %w", id, err)
+				return "", leaving{}, fmt.Errorf("run %s: %w", id, err)
 			}
 		}
 		if s.Task != nil && s.Task.Session == x.journal.state.Task.Session && s.Turn && s.Result != nil {
-			return id, s.Conversation(), nil
+			return id, leaving{s.Conversation(), s.Had()}, nil
 		}
 	}
-	return "", nil, nil
+	return "", leaving{}, nil
 }
 
 // isStrange reports whether a message is none that a run leaves: a cache may hold anything.
@@ -86,7 +92,7 @@ func (x *conversation) leaveConversation() {
 		return
 	}
 	rules := x.rules.of(x.journal.state.Agent)
-	if data, err := json.Marshal(x.journal.state.Conversation()); err == nil && holds(rules, data) {
+	if data, err := json.Marshal(leaving{x.journal.state.Conversation(), x.journal.state.Had()}); err == nil && holds(rules, data) {
 		x.cfg.Conversations.Save(x.conversationKey(), x.journal.state.Seq, x.run.Run, data)
 	}
 }
