@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ type paced struct {
 	*waiting
 
 	now    time.Time
-	calls  []string // made, as seconds after simTime
+	mu     sync.Mutex // guards calls: those of one step run in parallel
+	calls  []string   // made, as seconds after simTime
 	counts gates.Counts
 	asked  int   // for a count
 	away   error // in place of a count
@@ -58,7 +60,9 @@ func (g getting) Spec() messages.ToolSpec {
 func (g getting) Retry() tools.Retry { return tools.Retry{Retries: 5, First: time.Millisecond} }
 
 func (g getting) Call(context.Context, tools.Call) (tools.Result, error) {
+	g.p.mu.Lock()
 	g.p.calls = append(g.p.calls, g.p.now.Sub(simTime).String())
+	g.p.mu.Unlock()
 	r := tools.Text("got")
 	if g.fails {
 		r = tools.Failure("busy")
