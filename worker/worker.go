@@ -208,12 +208,12 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	w.draining.Store(true)
 	w.adopting.Unlock()
 	signal(w.changed)
+	w.cfg.Runner.Drain() // before it is said: a step that ends after the line is the last
 	if held := w.held.len(); held == 0 {
 		w.cfg.Log.InfoContext(ctx, "draining: there are no runs to wait for")
 	} else {
 		w.cfg.Log.InfoContext(ctx, "draining: waiting for the runs in hand to end their current step", "held", held, "timeout", w.cfg.DrainTimeout.String())
 	}
-	w.cfg.Runner.Drain()
 	w.fetch.Close()
 	done := make(chan struct{})
 	go func() {

@@ -100,6 +100,7 @@ func TestDevSaysWhatItWaitsFor(t *testing.T) {
 			if said := dev.line("Stopping: "); said != tc.says {
 				t.Errorf("it says %q, want %q", said, tc.says)
 			}
+			dev.line("draining: waiting for the runs") // else a run may begin its next step
 			for _, c := range calls {
 				c.answer <- turn(c, 2)
 			}

@@ -106,6 +106,7 @@ func TestDevOnATerminal(t *testing.T) {
 			held := model.next(t)
 			dev.Press("\x03")
 			dev.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it goes on at the next start. Press Ctrl-C again to end at once.\r\n")
+			dev.waitFor("draining: waiting for the runs") // else the run may begin its next step
 			held.answer <- turn(held, 2)
 			if code := dev.ends(); code != 0 {
 				t.Errorf("it ended with %d", code)
@@ -157,6 +158,7 @@ func TestWorkerOnATerminal(t *testing.T) {
 	held := w.model.next(t)
 	worker.Press("\x03")
 	worker.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it goes on with another worker. Press Ctrl-C again to end at once.\r\n")
+	worker.waitFor("draining: waiting for the runs") // else the run may begin its next step
 	held.answer <- turn(held, 2)
 	if code := worker.ends(); code != 0 {
 		t.Errorf("it ended with %d", code)
