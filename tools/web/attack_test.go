@@ -157,7 +157,7 @@ func TestAttack93Redirects(t *testing.T) {
 		expect(t, r, messages.CodePolicy, want)
 	}
 	to = "http://inward.example/"
-	ruled := tools.Call{Reach: func(at string) error { return fmt.Errorf("the rules forbid %s", at) }}
+	ruled := tools.Call{Redirect: func(at string) error { return fmt.Errorf("the rules forbid %s", at) }}
 	expect(t, call(t, set, "http_get", ruled, map[string]any{"url": url}), messages.CodePolicy, "not followed: the rules forbid inward.example:80")
 	to = "http://127.0.0.1:22/"
 	r := call(t, set, "http_request", tools.Call{}, map[string]any{"url": url, "method": "POST"})
