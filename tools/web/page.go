@@ -29,16 +29,18 @@ func (b *browser) page(ctx context.Context, text, domain string) (string, error)
 	case <-ctx.Done():
 		return "", errPage
 	}
-	out, err := markdown(ctx, text, domain)
+	limited, stop := context.WithTimeout(ctx, maxParse)
+	defer stop()
+	out, err := markdown(limited, text, domain)
 	if err != nil {
 		return "", errPage
 	}
 	return out, nil
 }
 
-// parsed is the tree of a page. Its time and memory are bounded whatever the page is; the parser nests 512 deep, at most.
+// parsed is the tree of a page. It ends soon after ctx does, and its memory is bounded by that; the parser nests 512 deep, at most.
 func parsed(ctx context.Context, page string) (*html.Node, error) {
-	doc, err := html.Parse(&unhurried{ctx: ctx, from: strings.NewReader(page), until: time.Now().Add(maxParse)})
+	doc, err := html.Parse(&unhurried{ctx: ctx, from: strings.NewReader(page)})
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +52,13 @@ func parsed(ctx context.Context, page string) (*html.Node, error) {
 
 // unhurried gives a parser little at a time, and an error once its time is up: there is no other way to stop one.
 type unhurried struct {
-	ctx   context.Context //nolint:containedctx // a reader has no other
-	from  io.Reader
-	until time.Time
+	ctx  context.Context //nolint:containedctx // a reader has no other
+	from io.Reader
 }
 
 // Read implements io.Reader.
 func (r *unhurried) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil || time.Now().After(r.until) {
+	if r.ctx.Err() != nil {
 		return 0, errPage
 	}
 	return r.from.Read(p[:min(len(p), parsedOnce)])
