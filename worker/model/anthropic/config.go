@@ -1,9 +1,6 @@
 package anthropic
 
 import (
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
@@ -44,7 +41,6 @@ type Config struct {
 type Provider struct {
 	config Config
 	http   *httpstream.Client
-	client api.Client
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -59,14 +55,7 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	c.setDefaults()
-	options := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithBaseURL(c.BaseURL), option.WithMaxRetries(0),
-		option.WithHeader("User-Agent", "longshore"),
-	}
-	if !c.NoAuth {
-		options = append(options, option.WithAPIKey(c.APIKey))
-	}
-	return &Provider{config: c, client: api.NewClient(options...), http: httpstream.New(httpstream.Config{
+	return &Provider{config: c, http: httpstream.New(httpstream.Config{
 		Endpoint:    c.Endpoint,
 		URLVariable: "ANTHROPIC_BASE_URL", RequestIDs: []string{"Request-Id", "X-Request-Id", "Cf-Ray"},
 	})}, nil

@@ -1,8 +1,12 @@
 package anthropic
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
@@ -13,15 +17,32 @@ type exchange struct {
 
 	provider *Provider
 	names    names
-	err      error // of Do: the client loses it when the watchdog ended the request
 }
 
-// Do implements the client's HTTPClient. Everything but a 2xx is an *model.Error, as is a request without an answer.
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	resp, err := x.Call.Do(req)
-	if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
-		err = x.refusal(no)
+// version of the API that is spoken.
+const version = "2023-06-01"
+
+// send makes the request. Everything but a 2xx is an *model.Error, as is a request without an answer.
+func (x *exchange) send(ctx context.Context, b *body) error {
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return invalid("write request: %v", err)
 	}
-	x.err = err
-	return resp, err
+	c := &x.provider.config
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(c.BaseURL, "/")+"/v1/messages", bytes.NewReader(raw))
+	if err != nil {
+		return invalid("%v", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("User-Agent", "longshore")
+	req.Header.Set("Anthropic-Version", version)
+	if !c.NoAuth {
+		req.Header.Set("X-Api-Key", c.APIKey)
+	}
+	_, err = x.Do(req) //nolint:bodyclose // the call is closed
+	if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
+		return x.refusal(no)
+	}
+	return err
 }

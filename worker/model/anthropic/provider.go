@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/http"
-
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -43,15 +40,11 @@ func (x *exchange) call(ctx context.Context, r model.Request, yield func(model.D
 			Hint: "set ANTHROPIC_MODEL, or the model of the provider or agent",
 		}
 	}
-	params, err := x.request(r)
+	asked, err := x.request(r)
 	if err != nil {
 		return nil, err
 	}
-	var resp *http.Response
-	if err := x.provider.client.Post(ctx, "v1/messages", params, &resp, option.WithHTTPClient(x)); err != nil {
-		if x.err != nil {
-			return nil, x.err
-		}
+	if err := x.send(ctx, asked); err != nil {
 		return nil, err
 	}
 	a := assembly{names: x.names}
@@ -59,14 +52,11 @@ func (x *exchange) call(ctx context.Context, r model.Request, yield func(model.D
 		return nil, err
 	}
 	x.Complete()
-	return a.reply(r, int(params.MaxTokens))
+	return a.reply(r, asked.MaxTokens)
 }
 
 // fault is the error of a call: the cause of its context when that ended, and an *model.Error otherwise.
 func (x *exchange) fault(err error) error {
-	if _, known := errors.AsType[*model.Error](err); !known && x.Status == 0 { // the client refuses our own request
-		err = &model.Error{Class: model.InvalidRequest, Detail: err.Error()}
-	}
 	err = x.Failure(err)
 	if e, ok := errors.AsType[*model.Error](err); ok {
 		if e.Detail == "" { // nothing but control characters was said

@@ -1,24 +1,20 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
 // request is the API's form of r.
-func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
+func (x *exchange) request(r model.Request) (*body, error) {
 	c := &x.provider.config
 	can := c.Capabilities
-	out := &api.MessageNewParams{Model: r.Model, MaxTokens: limit(c, r.MaxTokens)}
+	out := &body{Model: r.Model, MaxTokens: limit(c, r.MaxTokens), Stream: true}
 	w := writer{out: out, echo: r.Echo && can.Reasoning, images: can.Images, files: can.Files}
 	for i := range r.Messages {
 		if err := w.add(&r.Messages[i]); err != nil {
@@ -29,9 +25,7 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 		return nil, invalid("the conversation holds nothing to answer")
 	}
 	for i := range out.Messages { // the API wants the results of tools before anything else of their message
-		slices.SortStableFunc(out.Messages[i].Content, func(a, b api.ContentBlockParamUnion) int {
-			return rank(&a) - rank(&b)
-		})
+		slices.SortStableFunc(out.Messages[i].Content, func(a, b block) int { return rank(&a) - rank(&b) })
 	}
 	if len(r.Tools) > 0 && !can.Tools {
 		return nil, &model.Error{
@@ -40,26 +34,25 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 		}
 	}
 	for i := range r.Tools {
-		t, err := tool(&r.Tools[i])
+		t, err := toolOf(&r.Tools[i])
 		if err != nil {
 			return nil, err
 		}
-		out.Tools = append(out.Tools, api.ToolUnionParam{OfTool: t})
+		out.Tools = append(out.Tools, t)
 	}
 	if r.Format != nil {
 		if err := format(out, r.Format, can.JSONSchema); err != nil {
 			return nil, err
 		}
 	}
-	if budget := thinking(out, c.Thinking); budget > 0 && can.Reasoning {
-		out.Thinking = api.ThinkingConfigParamOfEnabled(budget)
+	if budget := budgetOf(out, c.Thinking); budget > 0 && can.Reasoning {
+		out.Thinking = &thinking{Type: "enabled", BudgetTokens: budget}
 	} else if r.Temperature != nil {
-		out.Temperature = param.NewOpt(min(*r.Temperature, 1)) // other providers go up to 2
+		out.Temperature = new(min(*r.Temperature, 1)) // other providers go up to 2
 	}
 	if !c.NoCache {
 		cache(out)
 	}
-	out.SetExtraFields(map[string]any{"stream": true})
 	return out, nil
 }
 
@@ -70,7 +63,7 @@ func invalid(format string, args ...any) error {
 }
 
 // limit is how long a reply may be.
-func limit(c *Config, asked int) int64 {
+func limit(c *Config, asked int) int {
 	n := c.MaxTokens
 	if asked > 0 {
 		n = asked
@@ -78,11 +71,11 @@ func limit(c *Config, asked int) int64 {
 	if most := c.Capabilities.MaxOutput; most > 0 {
 		n = min(n, most)
 	}
-	return int64(n)
+	return n
 }
 
-func rank(b *api.ContentBlockParamUnion) int {
-	if b.OfToolResult != nil {
+func rank(b *block) int {
+	if b.Type == resultBlock {
 		return 0
 	}
 	return 1
@@ -90,7 +83,7 @@ func rank(b *api.ContentBlockParamUnion) int {
 
 // writer puts messages into the API's form.
 type writer struct {
-	out    *api.MessageNewParams
+	out    *body
 	echo   bool // send reasoning back
 	images bool // the model sees them
 	files  bool // the model reads them
@@ -99,18 +92,18 @@ type writer struct {
 // add appends a message. The API knows two roles, which must alternate: system messages become the system prompt,
 // results of tools are the user's, and messages of the same role in a row become one.
 func (w *writer) add(m *messages.Message) error {
-	out, role := w.out, api.MessageParamRoleUser
+	out, role := w.out, roleUser
 	switch m.Role {
 	case messages.RoleSystem:
 		if text := m.Text(); !blank(text) {
-			out.System = append(out.System, api.TextBlockParam{Text: text})
+			out.System = append(out.System, said(text))
 		}
 		return nil
 	case messages.RoleAssistant:
-		role = api.MessageParamRoleAssistant
+		role = roleAssistant
 	case messages.RoleUser, messages.RoleTool:
 	}
-	var blocks []api.ContentBlockParamUnion
+	var blocks []block
 	for i := range m.Content {
 		b, err := w.block(&m.Content[i])
 		if err != nil {
@@ -125,7 +118,7 @@ func (w *writer) add(m *messages.Message) error {
 		out.Messages[n-1].Content = append(out.Messages[n-1].Content, blocks...)
 		return nil
 	}
-	out.Messages = append(out.Messages, api.MessageParam{Role: role, Content: blocks})
+	out.Messages = append(out.Messages, turn{Role: role, Content: blocks})
 	return nil
 }
 
@@ -133,7 +126,7 @@ func (w *writer) add(m *messages.Message) error {
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // block is a block in the API's form; none for what must not be sent.
-func (w *writer) block(b *messages.Block) ([]api.ContentBlockParamUnion, error) {
+func (w *writer) block(b *messages.Block) ([]block, error) {
 	switch {
 	case b.Image != nil && !w.images:
 		return nil, &model.Error{
@@ -142,41 +135,38 @@ func (w *writer) block(b *messages.Block) ([]api.ContentBlockParamUnion, error) 
 		}
 	case b.Image != nil:
 		img, err := image(b.Image)
-		return []api.ContentBlockParamUnion{{OfImage: img}}, err
+		return []block{img}, err
 	case b.File != nil && !w.files:
 		return nil, &model.Error{
 			Class: model.InvalidRequest, Detail: "this model takes no files",
 			Hint: "choose a model that reads PDF, and say in its provider's capabilities that it does",
 		}
 	case b.File != nil:
-		return []api.ContentBlockParamUnion{{OfDocument: &api.DocumentBlockParam{
-			Title:  param.NewOpt(b.File.Title()),
-			Source: api.DocumentBlockParamSourceUnion{OfBase64: &api.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(b.File.Data)}},
-		}}}, nil
+		pdf := &source{Type: "base64", MediaType: messages.TypePDF, Data: b.File.Data}
+		return []block{{Type: documentBlock, Title: b.File.Title(), Source: pdf}}, nil
 	case b.Reasoning != nil:
 		return w.reasoning(b.Reasoning), nil
 	case b.ToolCall != nil:
-		return []api.ContentBlockParamUnion{
-			api.NewToolUseBlock(toolID(b.ToolCall.ID), arguments(b.ToolCall.Arguments), plain(b.ToolCall.Name)),
-		}, nil
+		c := b.ToolCall
+		return []block{{Type: toolBlock, ID: toolID(c.ID), Name: plain(c.Name), Input: arguments(c.Arguments)}}, nil
 	case b.ToolResult != nil:
-		return []api.ContentBlockParamUnion{{OfToolResult: w.result(b.ToolResult)}}, nil
+		return []block{w.result(b.ToolResult)}, nil
 	case blank(b.Text):
 		return nil, nil
 	default:
-		return []api.ContentBlockParamUnion{api.NewTextBlock(b.Text)}, nil
+		return []block{said(b.Text)}, nil
 	}
 }
 
 // reasoning is sent back as it came, and never without the proof that it is the provider's.
-func (w *writer) reasoning(r *messages.Reasoning) []api.ContentBlockParamUnion {
+func (w *writer) reasoning(r *messages.Reasoning) []block {
 	switch {
 	case !w.echo || r.Family != family:
 		return nil
 	case r.Opaque != "":
-		return []api.ContentBlockParamUnion{api.NewRedactedThinkingBlock(r.Opaque)}
+		return []block{{Type: redactedBlock, Data: r.Opaque}}
 	case r.Signature != "":
-		return []api.ContentBlockParamUnion{api.NewThinkingBlock(r.Signature, r.Text)}
+		return []block{{Type: thinkingBlock, Thinking: &r.Text, Signature: r.Signature}}
 	default:
 		return nil
 	}
@@ -198,74 +188,65 @@ func arguments(args string) any {
 // unseen replaces an image in the result of a tool, which cannot be changed afterwards.
 const unseen = "[an image that this model cannot see]"
 
-func (w *writer) result(r *messages.ToolResult) *api.ToolResultBlockParam {
-	out := &api.ToolResultBlockParam{ToolUseID: toolID(r.CallID)}
-	if r.IsError {
-		out.IsError = param.NewOpt(true)
-	}
+func (w *writer) result(r *messages.ToolResult) block {
+	out := block{Type: resultBlock, ToolUseID: toolID(r.CallID), IsError: r.IsError}
 	for i := range r.Content {
 		b := r.Content[i]
 		if b.Image != nil {
 			img, err := image(b.Image)
 			if err == nil && w.images {
-				out.Content = append(out.Content, api.ToolResultBlockParamContentUnion{OfImage: img})
+				out.Content = append(out.Content, img)
 				continue
 			}
 			b.Text = unseen
 		}
 		if !blank(b.Text) {
-			out.Content = append(out.Content, api.ToolResultBlockParamContentUnion{OfText: &api.TextBlockParam{Text: b.Text}})
+			out.Content = append(out.Content, said(b.Text))
 		}
 	}
 	return out
 }
 
-func image(i *messages.Image) (*api.ImageBlockParam, error) {
+func image(i *messages.Image) (block, error) {
 	if i.URL != "" {
 		if !strings.HasPrefix(i.URL, "https://") {
-			return nil, invalid("an image's address must begin with https://")
+			return block{}, invalid("an image's address must begin with https://")
 		}
-		return &api.ImageBlockParam{Source: api.ImageBlockParamSourceUnion{OfURL: &api.URLImageSourceParam{URL: i.URL}}}, nil
+		return block{Type: imageBlock, Source: &source{Type: "url", URL: i.URL}}, nil
 	}
 	switch i.MediaType {
 	case "image/jpeg", "image/png", "image/gif", "image/webp":
 	default:
-		return nil, invalid("an image is of type %.100q; it must be image/jpeg, image/png, image/gif or image/webp", i.MediaType)
+		return block{}, invalid("an image is of type %.100q; it must be image/jpeg, image/png, image/gif or image/webp", i.MediaType)
 	}
-	return &api.ImageBlockParam{Source: api.ImageBlockParamSourceUnion{OfBase64: &api.Base64ImageSourceParam{
-		MediaType: api.Base64ImageSourceMediaType(i.MediaType), Data: base64.StdEncoding.EncodeToString(i.Data),
-	}}}, nil
+	return block{Type: imageBlock, Source: &source{Type: "base64", MediaType: i.MediaType, Data: i.Data}}, nil
 }
 
-// tool keeps the schema as it was written, since the cache goes by the bytes. The API wants its type to be said.
-func tool(t *messages.ToolSpec) (*api.ToolParam, error) {
+// toolOf keeps the schema as it was written, since the cache goes by the bytes. The API wants its type to be said.
+func toolOf(t *messages.ToolSpec) (tool, error) {
 	schema := t.InputSchema
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(schema, &object) != nil || object == nil {
-		return nil, invalid("the input schema of tool %q is not a JSON object", t.Name)
+		return tool{}, invalid("the input schema of tool %q is not a JSON object", t.Name)
 	}
 	if _, ok := object["type"]; !ok {
 		object["type"] = json.RawMessage(`"object"`)
 		var err error
 		if schema, err = json.Marshal(object); err != nil {
-			return nil, invalid("the input schema of tool %q: %v", t.Name, err)
+			return tool{}, invalid("the input schema of tool %q: %v", t.Name, err)
 		}
 	}
-	out := &api.ToolParam{Name: plain(t.Name), InputSchema: param.Override[api.ToolInputSchemaParam](schema)}
-	if t.Description != "" {
-		out.Description = param.NewOpt(t.Description)
-	}
-	return out, nil
+	return tool{Name: plain(t.Name), Description: t.Description, InputSchema: schema}, nil
 }
 
 // format asks for JSON: by the API's structured output when there is a schema and the model has it, and by the prompt
 // alone otherwise.
-func format(out *api.MessageNewParams, f *model.Format, native bool) error {
+func format(out *body, f *model.Format, native bool) error {
 	if len(f.Schema) == 0 {
-		out.System = append(out.System, api.TextBlockParam{Text: "Answer with one JSON object and nothing else."})
+		out.System = append(out.System, said("Answer with one JSON object and nothing else."))
 		return nil
 	}
 	var schema map[string]any
@@ -273,31 +254,29 @@ func format(out *api.MessageNewParams, f *model.Format, native bool) error {
 		return invalid("the schema of the reply is not a JSON object")
 	}
 	if !native {
-		out.System = append(out.System, api.TextBlockParam{
-			Text: "Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n" + string(f.Schema),
-		})
+		out.System = append(out.System, said(
+			"Answer with one JSON object and nothing else. It must be valid against this JSON Schema:\n"+string(f.Schema),
+		))
 		return nil
 	}
-	// The API refuses schemas that leave an object open or use keywords that it does not know; the SDK closes the
-	// objects, and tells the model of the keywords in descriptions.
-	closed, ok := api.BetaJSONSchemaOutputFormat(schema).Schema.(map[string]any)
+	fit, ok := closed(schema)
 	if !ok {
-		return invalid("the schema of the reply cannot be put into the form that the API takes")
+		return invalid("the schema of the reply does not say of what type it is, which the API wants to know")
 	}
-	out.OutputConfig.Format = api.JSONOutputFormatParam{Schema: closed}
+	out.OutputConfig = &outputConfig{Format: outputFormat{Type: "json_schema", Schema: fit}}
 	return nil
 }
 
-// thinking is the budget of a request; 0 is none. A turn that called tools without thinking cannot be continued with
+// budgetOf is the budget of a request; 0 is none. A turn that called tools without thinking cannot be continued with
 // it: the API wants its first block to be a thought.
-func thinking(out *api.MessageNewParams, budget int) int64 {
-	b := min(int64(budget), out.MaxTokens/2)
+func budgetOf(out *body, budget int) int {
+	b := min(budget, out.MaxTokens/2)
 	if b < minThinking {
 		return 0
 	}
 	n := len(out.Messages)
-	if n > 1 && out.Messages[n-1].Content[0].OfToolResult != nil {
-		if first := out.Messages[n-2].Content[0]; first.OfThinking == nil && first.OfRedactedThinking == nil {
+	if n > 1 && out.Messages[n-1].Content[0].Type == resultBlock {
+		if first := out.Messages[n-2].Content[0]; first.Type != thinkingBlock && first.Type != redactedBlock {
 			return 0
 		}
 	}
@@ -305,18 +284,18 @@ func thinking(out *api.MessageNewParams, budget int) int64 {
 }
 
 // cache marks the ends of what the next request will begin with too.
-func cache(out *api.MessageNewParams) {
-	mark := api.NewCacheControlEphemeralParam()
+func cache(out *body) {
+	mark := &cacheControl{Type: "ephemeral"}
 	if n := len(out.Tools); n > 0 {
-		out.Tools[n-1].OfTool.CacheControl = mark
+		out.Tools[n-1].CacheControl = mark
 	}
 	if n := len(out.System); n > 0 {
 		out.System[n-1].CacheControl = mark
 	}
 	last := out.Messages[len(out.Messages)-1].Content
 	for i := range slices.Backward(last) {
-		if at := last[i].GetCacheControl(); at != nil { // thoughts have none
-			*at = mark
+		if t := last[i].Type; t != thinkingBlock && t != redactedBlock { // which cannot have one
+			last[i].CacheControl = mark
 			return
 		}
 	}
