@@ -62,8 +62,12 @@ func (b *browser) render(ctx context.Context, h *hop, resp *outbound.Response, f
 		text = "(no body)"
 	}
 	out.WriteString("\n" + text)
+	failed := err != nil || resp.Status >= http.StatusBadRequest
+	if failed && h.after != "" {
+		out.WriteString("\n" + h.warning()[1:])
+	}
 	r := tools.Text(out.String())
-	if err != nil || resp.Status >= http.StatusBadRequest {
+	if failed {
 		r.IsError, r.Code = true, messages.CodeToolFailed
 		if r.Transient = passing(h, resp.Status); r.Transient {
 			r.RetryAfter = retryAfter(resp.Header, time.Now())

@@ -37,7 +37,19 @@ type hop struct {
 	url     *url.URL
 	headers http.Header
 	body    string
-	n       int // redirects before it
+	n       int    // redirects before it
+	after   string // the first request before it that must not be sent twice; empty: there was none
+}
+
+// again reports whether the call that led here may be made once more whatever came of this request.
+func (h *hop) again() bool { return repeatable(h.method) && h.after == "" }
+
+// warning tells a model what a call has done before a request of it failed.
+func (h *hop) warning() string {
+	if h.after == "" {
+		return ""
+	}
+	return " Before it, " + h.after + " was answered with a redirect, and has probably taken effect; check before you repeat it."
 }
 
 // answer makes a call.
@@ -105,10 +117,14 @@ func (b *browser) follows(c *tools.Call, h, next *hop, resp *outbound.Response) 
 
 // reaches reports whether the rules of the run let a redirect be followed.
 func reaches(c *tools.Call, u *url.URL) error {
-	if c.Redirect == nil {
+	ask := c.Redirect
+	if ask == nil {
+		ask = c.Reach
+	}
+	if ask == nil {
 		return nil
 	}
-	return c.Redirect(hosts.Endpoint(u))
+	return ask(hosts.Endpoint(u))
 }
 
 // redirected is the request that a response asks for next, as browsers read it; nil if it asks for none.
@@ -117,7 +133,10 @@ func (h *hop) redirected(resp *outbound.Response) *hop {
 	if to == "" {
 		return nil
 	}
-	next := &hop{method: h.method, headers: h.headers, body: h.body, n: h.n + 1}
+	next := &hop{method: h.method, headers: h.headers, body: h.body, n: h.n + 1, after: h.after}
+	if next.after == "" && !repeatable(h.method) {
+		next.after = h.method + " " + shown(h.url)
+	}
 	switch resp.Status {
 	case http.StatusMovedPermanently, http.StatusFound:
 		if h.method == http.MethodPost {
@@ -198,7 +217,7 @@ func keyOf(key string) string {
 
 // failure is the Result of a request that had no response.
 func failure(h *hop, e *outbound.Error) *tools.Result {
-	what := fmt.Sprintf("%s %s: %s.", h.method, shown(h.url), e.Reason)
+	what := fmt.Sprintf("%s %s: %s.", h.method, shown(h.url), e.Reason) + h.warning()
 	r := tools.Failure(what)
 	r.Meta = map[string]any{"redirects": h.n}
 	switch {
@@ -207,9 +226,11 @@ func failure(h *hop, e *outbound.Error) *tools.Result {
 	case e.Sent && !reads(h.method):
 		r = tools.Failure(what + " It may or may not have taken effect; check before you repeat it.")
 		r.Code = messages.CodeToolUnknownOutcome
+	case h.after != "":
+		r.Code = messages.CodeToolUnknownOutcome
 	}
 	// What came of a request before a redirect is not known to be nothing.
-	r.Transient = e.Brief && (repeatable(h.method) || !e.Sent && h.n == 0)
+	r.Transient = e.Brief && (h.again() || !e.Sent && h.n == 0)
 	return &r
 }
 
@@ -217,9 +238,9 @@ func failure(h *hop, e *outbound.Error) *tools.Result {
 func passing(h *hop, status int) bool {
 	switch status {
 	case http.StatusTooManyRequests: // the server did not do it
-		return repeatable(h.method) || h.n == 0
+		return h.again() || h.n == 0
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return repeatable(h.method)
+		return h.again()
 	default:
 		return false
 	}

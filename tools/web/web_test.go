@@ -155,6 +155,48 @@ func TestRequests(t *testing.T) {
 }
 
 // What is made again is what may be: reads, what HTTP calls idempotent, and what the server did not get or take.
+// A request that must not be sent twice is not sent again for what comes of the requests that its answer leads to.
+func TestNoChangeIsRepeatedForARedirect(t *testing.T) {
+	for _, c := range []struct {
+		method         string
+		redirect, then int // then 0: the connection breaks without an answer
+		again          bool
+		code           messages.Code
+	}{
+		{"POST", 303, 503, false, messages.CodeToolFailed},
+		{"POST", 302, 429, false, messages.CodeToolFailed},
+		{"POST", 301, 0, false, messages.CodeToolUnknownOutcome},
+		{"POST", 307, 503, false, messages.CodeToolFailed},
+		{"PUT", 307, 503, true, messages.CodeToolFailed},
+		{"GET", 302, 503, true, messages.CodeToolFailed},
+	} {
+		t.Run(fmt.Sprint(c.method, c.redirect, c.then), func(t *testing.T) {
+			t.Parallel()
+			var first atomic.Int64
+			url, host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path != "/made":
+					first.Add(1)
+					w.Header().Set("Location", "/made")
+					w.WriteHeader(c.redirect)
+				case c.then == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(c.then)
+				}
+			})
+			two, want := 2, int64(1)
+			if c.again {
+				want = 3
+			}
+			r := call(t, box(t, local(host), nil), "http_request", tools.Call{Retries: &two}, map[string]any{"url": url + "/make", "method": c.method})
+			if first.Load() != want || r.Code != c.code || strings.Contains(text(r), "check before you repeat it") == c.again {
+				t.Errorf("%d attempts, code %s: %s", first.Load(), r.Code, text(r))
+			}
+		})
+	}
+}
+
 func TestRetries(t *testing.T) {
 	for _, c := range []struct {
 		method   string
