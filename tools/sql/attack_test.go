@@ -59,6 +59,8 @@ func TestAttack128Reading(t *testing.T) {
 			"SELECT group_concat(printf('%.*c', 900000, 'x')) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 10000) SELECT i FROM n)",
 			"SELECT hex(zeroblob(900000000))",
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n",
+			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT i FROM n WHERE i < 2", // stands still after a row
+			"SELECT instr(hex(zeroblob(8000000)), hex(zeroblob(4000000))||'1')",
 		}
 		if k.name == "postgres" {
 			k.exec(t, "CREATE EXTENSION IF NOT EXISTS dblink; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC; CREATE SEQUENCE counter; GRANT ALL ON counter TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC;"+

@@ -29,8 +29,9 @@ type sqliteFile struct {
 
 var _ database = (*sqliteFile)(nil)
 
-// leastValue is how large a value may be while a statement works, at least. SQLite works in the memory of the worker.
-const leastValue = 16 << 20
+// leastValue is how large a value may be while a statement works, at least. SQLite works in the memory of the worker, and a statement is
+// not stopped in the middle of an operation on one value, some of which take time by the square of its length: instr() takes 0.3 s.
+const leastValue = 256 << 10
 
 func newSQLite(file string, d *Database) (*sqliteFile, error) {
 	wrong := func(reason string) error { return &messages.FieldError{Field: "file", Reason: reason} }
@@ -98,6 +99,7 @@ func (s *sqliteFile) read(ctx context.Context, st statement, into *table) error 
 		return err
 	}
 	defer shut()
+	defer interruptAfter(ctx, conn)()
 	return rowsInto(ctx, conn, st.sql, params, into, false)
 }
 
@@ -124,7 +126,9 @@ func (s *sqliteFile) write(ctx context.Context, st statement, into *table, most 
 	if err := tx.QueryRowContext(ctx, total).Scan(&before); err != nil {
 		return 0, err
 	}
-	if err := rowsInto(ctx, tx, st.sql, params, into, true); err != nil {
+	release := interruptAfter(ctx, conn)
+	err = rowsInto(ctx, tx, st.sql, params, into, true)
+	if release(); err != nil {
 		return 0, err
 	}
 	if err := tx.QueryRowContext(ctx, "SELECT changes(), total_changes()").Scan(&changed, &after); err != nil {
