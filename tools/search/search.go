@@ -112,7 +112,7 @@ func (s *searcher) search(ctx context.Context, c tools.Call, in searchArgs) (too
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("make request: %w", err)
 	}
-	if reason := s.refuses(&c.Grants, req); reason != "" {
+	if reason := s.refuses(&c, req); reason != "" {
 		r := tools.Failure("Refused: " + reason + ".")
 		r.Code = messages.CodePolicy
 		return r, nil
@@ -136,9 +136,9 @@ func (s *searcher) search(ctx context.Context, c tools.Call, in searchArgs) (too
 	return s.answer(resp), nil
 }
 
-// refuses says why the agent's grants do not leave a search.
-func (s *searcher) refuses(g *messages.Grants, req *http.Request) string {
-	at := hosts.Endpoint(req.URL)
+// refuses says why the agent's grants, or the rules of the run, do not leave a search.
+func (s *searcher) refuses(c *tools.Call, req *http.Request) string {
+	at, g := hosts.Endpoint(req.URL), &c.Grants
 	left, err := hosts.Parse(g.Hosts)
 	switch {
 	case err != nil:
@@ -147,9 +147,13 @@ func (s *searcher) refuses(g *messages.Grants, req *http.Request) string {
 		return fmt.Sprintf("the host of the search provider, %s, is not in the agent's grants", at)
 	case !messages.Leaves(g.Credentials, s.cfg.Credential):
 		return fmt.Sprintf("the credential of the search provider, %q, is not in the agent's grants", s.cfg.Credential)
-	default:
+	case c.Reach == nil:
 		return ""
 	}
+	if err := c.Reach(at); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // answer is the Result of a provider's response.

@@ -233,6 +233,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %s %s", c.args, r.Code, text(r))
 		}
 	}
+	asked := ""
+	ruled := tools.Call{Reach: func(at string) error { asked = at; return errors.New("the rules forbid that host") }}
+	if r := call(t, tl, ruled, `{"query":"a"}`); r.Code != messages.CodePolicy || !strings.Contains(text(r), "the rules forbid that host") || asked == "" {
+		t.Errorf("by the rules of the run: %s %s, asked about %q", r.Code, text(r), asked)
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
