@@ -83,7 +83,7 @@ func wire() map[string]any {
 		},
 		"run_status": &control.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", WaitsFor: "no worker has the tool berth_price", Cancel: true, Sequence: 12, NotBefore: &noon,
-			Until: &noon, Cause: fullCause(),
+			Until: &noon, Cause: fullCause(), Delegations: 2,
 			Ignored: true, Webhook: &control.WebhookState{State: control.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},
 		"schedule": fullSchedule(),

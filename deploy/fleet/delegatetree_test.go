@@ -92,6 +92,51 @@ func TestListChildren(t *testing.T) {
 	}
 }
 
+// The status of a run and what it waits for show all runs below it, over NATS and over HTTP.
+func TestStatusAndWhyShowTheTree(t *testing.T) {
+	t.Parallel()
+	w, over := openTree(t)
+	w.worker("w")
+	root := w.submit("root", func(task *messages.Task) { task.Agent = "delegates" })
+	leaf, mid := record.ChildRun(root, 1, 0), record.ChildRun(root, 1, 1)
+	deep := record.ChildRun(ref(mid), 1, 0)
+	held := []*modelCall{w.model.next(t), w.model.next(t)}
+	for _, env := range over {
+		got := call(t, env, "why", root.Run)
+		want := []string{
+			"It waits for 2 of 2 children: " + leaf + ", " + mid, "› " + leaf + ": Worker w works it, in step 1", "› " + mid + ": It waits for 1 of 1 children: " + deep,
+			"›› " + deep + ": Worker w works it, in step 1",
+		}
+		for i, line := range strings.Split(strings.TrimSpace(got.stdout), "\n") {
+			if i >= len(want) || !strings.HasPrefix(line, want[i]) {
+				t.Errorf("why says %q, want %q", got.stdout, want)
+				break
+			}
+		}
+		var y control.Why
+		if raw := call(t, env, "why", root.Run, "-o", "json").stdout; json.Unmarshal([]byte(raw), &y) != nil || len(y.Children) != 2 || len(y.Children[1].Children) != 1 {
+			t.Errorf("as JSON %s", raw)
+		}
+	}
+	tree := func(status map[string]messages.Status) {
+		t.Helper()
+		for _, env := range over {
+			got := call(t, env, "status", root.Run)
+			for run, marks := range map[string]string{leaf: "›", mid: "›", deep: "››"} {
+				if want := fmt.Sprintf("%s %s %s agent ", marks, run, status[run]); !strings.Contains(got.stdout, want) {
+					t.Errorf("no %q in\n%s%s", want, got.stdout, got.stderr)
+				}
+			}
+		}
+	}
+	tree(map[string]messages.Status{leaf: messages.StatusRunning, mid: messages.StatusWaiting, deep: messages.StatusRunning})
+	for _, c := range held {
+		c.answer <- reply{Text: "done"}
+	}
+	w.watch(root).end()
+	tree(map[string]messages.Status{leaf: messages.StatusCompleted, mid: messages.StatusCompleted, deep: messages.StatusCompleted})
+}
+
 // Children fill the queue of their tenant, so that a new task is refused; they themselves are not, and their parent goes on.
 func TestChildrenAreNotRefused(t *testing.T) {
 	t.Parallel()

@@ -98,6 +98,8 @@ type RunStatus struct {
 	Ignored bool `json:"ignored,omitempty"`
 	// Webhook is what became of the webhook that the task asks for, once the run has ended.
 	Webhook *WebhookState `json:"webhook,omitempty"`
+	// Delegations is how often it has handed sub-tasks to other agents. A list of runs with it as parent shows them.
+	Delegations int `json:"delegations,omitempty"`
 }
 
 // Ref of the request, with the tenant's default; checked.

@@ -37,4 +37,7 @@ type Why struct {
 	Worker  string `json:"worker,omitempty"` // that works it
 	Step    int    `json:"step,omitempty"`
 	Attempt int    `json:"attempt,omitempty"` // claims since the last progress
+
+	// Children are the runs that it waits for, each with what that one waits for: some of them, when they are many.
+	Children []Why `json:"children,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,8 @@ func writePauses(w io.Writer, list []control.PausedThing, now time.Time) error {
 func (c fleets) why() *cobra.Command {
 	var s conn.OfRun
 	cmd := &cobra.Command{
-		Use: "why ID", Short: "Say what a run is waiting for", Long: "Say in one sentence what a run is waiting for, or what it is doing. -o json prints the details.",
+		Use: "why ID", Short: "Say what a run is waiting for", Long: "Say in one sentence what a run is waiting for, or what it is doing. If it waits for runs to which it delegated, a line follows\n" +
+			"for each of them, and for those below. -o json prints the details.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
@@ -141,11 +143,22 @@ func (c fleets) why() *cobra.Command {
 				case s.Output.JSON:
 					return c.WriteJSON(cmd, y)
 				default:
-					return render.Write(cmd.OutOrStdout(), render.Visible(y.Text)+"\n")
+					return render.Write(cmd.OutOrStdout(), render.Visible(y.Text)+"\n"+whyBelow(y, 1))
 				}
 			})
 		},
 	}
 	s.Register(cmd)
 	return cmd
+}
+
+// whyBelow is a line for each run that a run waits for, with a › for each level that it is below.
+func whyBelow(y *control.Why, depth int) string {
+	var b strings.Builder
+	for i := range y.Children {
+		child := &y.Children[i]
+		fmt.Fprintf(&b, "%s %s: %s\n", strings.Repeat("›", depth), child.ID, render.Visible(child.Text))
+		b.WriteString(whyBelow(child, depth+1))
+	}
+	return b.String()
 }

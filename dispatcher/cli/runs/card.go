@@ -39,6 +39,8 @@ type card struct {
 	Run    *control.RunSummary   `json:"run,omitempty"`    // its task and what it used
 	Why    *control.Why          `json:"why,omitempty"`    // what it waits for or does, until it has ended
 	Result *messages.AgentResult `json:"result,omitempty"` // once it has ended, without its text
+	Below  []below               `json:"below,omitempty"`  // runs to which it delegated, and those below them
+	More   bool                  `json:"more,omitempty"`   // there are more runs below
 }
 
 // cardOf asks for all of a card. Only the status must be there: the rest may be gone, or not for this user.
@@ -60,6 +62,9 @@ func cardOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*
 	} else if r, err := client.Result(extras, run); err == nil {
 		r.Result = nil
 		c.Result = r
+	}
+	if status.Delegations > 0 {
+		c.Below, c.More = runsBelow(extras, client, c)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, fmt.Errorf("look up the run: %w", ctx.Err())
@@ -116,6 +121,7 @@ func (k *card) rows(now time.Time) []cardRow {
 	if r := k.Run; r != nil {
 		rows = append(rows, cardRow{"agent", r.Agent}, cardRow{"input", r.Input})
 	}
+	rows = append(rows, k.belowRows()...)
 	rows = append(rows, cardRow{"steps", k.steps()}, cardRow{"cost", k.cost()}, cardRow{"attempts", k.attempts()}, cardRow{"files", k.files()})
 	rows = append(rows, cardRow{"submitted", k.submitted(now)}, cardRow{"took", k.took()})
 	rows = append(rows, cardRow{"updated", since(k.Updated, now)})

@@ -142,6 +142,9 @@ func (rs *Runs) StatusOf(ctx context.Context, ref messages.Ref, last record.Entr
 		Cancel:   h.Cancel && h.Phase != record.PhaseFinished,
 		Ignored:  h.Has(record.KindUnverified),
 	}
+	if h.Children != nil {
+		st.Delegations = h.Children.Number
+	}
 	switch {
 	case h.Phase == record.PhaseFinished && h.Status.Ended():
 		st.Status = h.Status

@@ -3,6 +3,7 @@ package why
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,8 +43,11 @@ func (w *Why) Handlers() request.Handlers {
 	return request.Handlers{control.SubjectWhy: w.why}
 }
 
-// maxAhead is how many runs that wait before one are counted.
-const maxAhead = 1000
+// maxAhead is how many runs that wait before one are counted, maxBelow how many below one are looked at.
+const (
+	maxAhead = 1000
+	maxBelow = 32
+)
 
 // why says what a run waits for, or what it does.
 func (w *Why) why(ctx context.Context, body []byte) (any, error) {
@@ -51,6 +55,12 @@ func (w *Why) why(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	room := maxBelow
+	return w.of(ctx, ref, &room)
+}
+
+// of is why for one run. Room is how many runs below it may be looked at.
+func (w *Why) of(ctx context.Context, ref messages.Ref, room *int) (*control.Why, error) {
 	last, q, err := w.cfg.Runs.Find(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -80,7 +90,7 @@ func (w *Why) why(ctx context.Context, body []byte) (any, error) {
 		y.Text = fmt.Sprintf("Its wait (%s) is over, and it waits for a worker to resume it.", h.Waits)
 		return y, nil
 	default:
-		return y, w.whyParked(ctx, y, ref, last)
+		return y, w.whyParked(ctx, y, ref, last, room)
 	}
 }
 
@@ -207,7 +217,7 @@ func (w *Why) each(ctx context.Context, ref messages.Ref, seq uint64, do func(r 
 	return nil
 }
 
-func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
+func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry, room *int) error {
 	p, since, err := w.cfg.Controller.Park(ctx, ref, last)
 	if err != nil {
 		return err
@@ -237,6 +247,7 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 		if text := runs.WaitsForChildren(ref, &last.Head); text != "" {
 			y.Text = "It waits for " + text
 		}
+		err = w.whyChildren(ctx, y, ref, &last.Head, room)
 	case queue.ParkModel:
 		if y.Cause = p.Cause; p.Cause != nil {
 			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
@@ -255,6 +266,26 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 	}
 	y.Text += "."
 	return err
+}
+
+// whyChildren says of each child that a run waits for what that one waits for. A child of which there is no log, for it is gone or has just
+// been made, is left out.
+func (w *Why) whyChildren(ctx context.Context, y *control.Why, ref messages.Ref, h *record.Head, room *int) error {
+	for _, id := range h.Children.Left(ref) {
+		if *room == 0 {
+			return nil
+		}
+		*room--
+		child, err := w.of(ctx, messages.Ref{Tenant: ref.Tenant, Run: id}, room)
+		switch {
+		case errors.Is(err, runlog.ErrNotFound):
+		case err != nil:
+			return err
+		default:
+			y.Children = append(y.Children, *child)
+		}
+	}
+	return nil
 }
 
 func (w *Why) whySession(ctx context.Context, y *control.Why, ref messages.Ref, name string) error {
