@@ -291,6 +291,22 @@ func TestMainIsShort(t *testing.T) {
 	}
 }
 
+// Exceptions from lint stay few: one that is needed often is a rule that does not fit, and belongs in .golangci.yml.
+func TestExceptionsFromLintAreFew(t *testing.T) {
+	const most = 99
+	n := 0
+	for name := range strings.FieldsSeq(output(t, "git", "ls-files", "*.go")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(text), "//no"+"lint:")
+	}
+	if n == 0 || n > most {
+		t.Errorf("there are %d exceptions from lint, and may be 1 to %d", n, most)
+	}
+}
+
 func deps(t *testing.T, pkg string) []string {
 	t.Helper()
 	return strings.Fields(output(t, "go", "list", "-deps", pkg))

@@ -205,7 +205,7 @@ func asWritten(stored []byte) (Line, error) {
 	l.Task.ID = ""
 	delete(l.Task.Labels, messages.LabelBatch)
 	data, err := json.Marshal(struct {
-		CustomID string `json:"custom_id"` //nolint:tagliatelle // the field's word
+		CustomID string `json:"custom_id"`
 		messages.Task
 	}{l.CustomID, l.Task})
 	if err != nil {

@@ -139,8 +139,8 @@ func (s *BatchSettings) Check(now time.Time) error {
 
 // LineError says why a line of a batch is refused.
 type LineError struct {
-	Line     int    `json:"line"`                // from 1, as an editor counts; blank lines count too
-	CustomID string `json:"custom_id,omitempty"` //nolint:tagliatelle // the word of batch APIs
+	Line     int    `json:"line"` // from 1, as an editor counts; blank lines count too
+	CustomID string `json:"custom_id,omitempty"`
 	Code     Code   `json:"code"`
 	Field    string `json:"field,omitempty"`
 	Message  string `json:"message"`
@@ -203,13 +203,13 @@ type BatchCursor struct {
 // BatchLine is a line as it is stored.
 type BatchLine struct {
 	Line     int    `json:"line"`
-	CustomID string `json:"custom_id"` //nolint:tagliatelle // the word of batch APIs
-	Task     Task   `json:"task"`      // with its id
+	CustomID string `json:"custom_id"`
+	Task     Task   `json:"task"` // with its id
 }
 
 // BatchOutcome is how a line ended.
 type BatchOutcome struct {
-	CustomID string      `json:"custom_id"` //nolint:tagliatelle // the word of batch APIs
+	CustomID string      `json:"custom_id"`
 	Line     int         `json:"line"`
 	Task     string      `json:"task"`
 	Status   BatchStatus `json:"status"`           // completed, failed, cancelled or expired
@@ -286,7 +286,7 @@ func (b *Batch) Estimate(now time.Time) *float64 {
 
 // lineWire is a line as people write it: a custom_id, and a task or the variables of a template.
 type lineWire struct {
-	CustomID    string                     `json:"custom_id"` //nolint:tagliatelle // the word of batch APIs
+	CustomID    string                     `json:"custom_id"`
 	Vars        map[string]json.RawMessage `json:"vars,omitempty"`
 	Description Input                      `json:"description,omitempty"`
 	Task

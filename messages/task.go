@@ -131,15 +131,11 @@ func (in Input) Text() string { m := Message{Content: in}; return m.Text() }
 // Ref is the run that the task becomes.
 func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
-// unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
-var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"files": true,
-}
-
-// fleetOnly are what a run may have and no task.
-var fleetOnly = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"parent": true,
-}
+//nolint:gochecknoglobals // constant tables
+var (
+	unbuilt   = map[string]bool{"files": true}  // that this version knows and cannot honour: refusing them beats ignoring them
+	fleetOnly = map[string]bool{"parent": true} // that a run may have and no task
+)
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
 // `description` is accepted as another name of `input`. An absent id stays absent.

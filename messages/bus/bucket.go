@@ -26,12 +26,14 @@ func bucketOf(name string, signed bool) bucket {
 }
 
 // The buckets whose keys keep their revisions.
+//
+//nolint:gochecknoglobals // constants
 var (
-	AgentsBucket    = bucketOf(BucketAgents, true)     //nolint:gochecknoglobals // a constant
-	PromptsBucket   = bucketOf(BucketPrompts, true)    //nolint:gochecknoglobals // a constant
-	QuotasBucket    = bucketOf(BucketQuotas, true)     //nolint:gochecknoglobals // a constant
-	KeysBucket      = bucketOf(BucketKeys, true)       //nolint:gochecknoglobals // a constant
-	SchedulesBucket = bucketOf(BucketSchedules, false) //nolint:gochecknoglobals // a constant
+	AgentsBucket    = bucketOf(BucketAgents, true)
+	PromptsBucket   = bucketOf(BucketPrompts, true)
+	QuotasBucket    = bucketOf(BucketQuotas, true)
+	KeysBucket      = bucketOf(BucketKeys, true)
+	SchedulesBucket = bucketOf(BucketSchedules, false)
 )
 
 // maxPuts bounds how often an edit races with another.

@@ -20,9 +20,9 @@ func tavily() provider {
 func tavilyRequest(ctx context.Context, endpoint string, in searchArgs) (*http.Request, error) {
 	body, err := json.Marshal(struct {
 		Query string `json:"query"`
-		Depth string `json:"search_depth"`         //nolint:tagliatelle // Tavily's
-		Count int    `json:"max_results"`          //nolint:tagliatelle // Tavily's
-		Range string `json:"time_range,omitempty"` //nolint:tagliatelle // Tavily's
+		Depth string `json:"search_depth"`
+		Count int    `json:"max_results"`
+		Range string `json:"time_range,omitempty"`
 	}{in.Query, "basic", in.Count, in.Freshness})
 	if err != nil {
 		return nil, err

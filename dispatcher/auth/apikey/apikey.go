@@ -90,7 +90,7 @@ func (k *Keys) key(ctx context.Context, id string, cheap bool) (control.StoredKe
 		began := k.now()
 		key, ok, err := k.store.Key(ctx, id)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %v", auth.ErrUnavailable, err) //nolint:errorlint // for the log
+			return nil, fmt.Errorf("%w: %s", auth.ErrUnavailable, err.Error()) // for the log
 		}
 		k.keep(id, key, ok, began.Add(ttl))
 		return cached{key: key}, nil
@@ -100,7 +100,7 @@ func (k *Keys) key(ctx context.Context, id string, cheap bool) (control.StoredKe
 		c, _ := r.Val.(cached)
 		return c.key, c.key.ID != "", r.Err
 	case <-ctx.Done():
-		return control.StoredKey{}, false, fmt.Errorf("%w: %v", auth.ErrUnavailable, context.Cause(ctx)) //nolint:errorlint // for the log
+		return control.StoredKey{}, false, fmt.Errorf("%w: %s", auth.ErrUnavailable, context.Cause(ctx).Error()) // for the log
 	}
 }
 

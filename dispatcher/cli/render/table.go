@@ -2,7 +2,6 @@ package render
 
 import (
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -14,8 +13,14 @@ const (
 	leastOfProse = 12 // columns that a cell of prose is cut to at most
 )
 
-// prose are the headings of the columns that may be cut where a terminal is narrow. Others hold what people copy.
-var prose = []string{"INPUT", "DESCRIPTION", "WHAT", "WHY", "REASON", "COMMENT"} //nolint:gochecknoglobals // a constant
+// isProse reports whether the column below a heading may be cut where a terminal is narrow. Others hold what people copy.
+func isProse(heading string) bool {
+	switch heading {
+	case "INPUT", "DESCRIPTION", "WHAT", "WHY", "REASON", "COMMENT":
+		return true
+	}
+	return false
+}
 
 // Table is rows of cells below each other. It fits in the width of a terminal if cutting prose can make it; anywhere else it is
 // whole.
@@ -81,7 +86,7 @@ func (t *Table) widths() []int {
 	}
 	over := all - (t.width - 1)
 	for i, heading := range t.rows[0] {
-		if slices.Contains(prose, heading) {
+		if isProse(heading) {
 			cut := min(over, max(widths[i]-leastOfProse, 0))
 			widths[i], over = widths[i]-cut, over-cut
 		}

@@ -66,14 +66,18 @@ func parseCron(spec string) (cron.Schedule, error) {
 }
 
 // cronFields are those of six; with five the first is left out.
-var cronFields = []struct{ name, values string }{ //nolint:gochecknoglobals // a constant
-	{"second", "0 to 59"},
-	{"minute", "0 to 59"},
-	{"hour", "0 to 23"},
-	{"day of month", "1 to 31"},
-	{"month", "1 to 12 or jan to dec"},
-	{"day of week", "0 to 7 or sun to sat"},
+func cronFields() []cronField {
+	return []cronField{
+		{"second", "0 to 59"},
+		{"minute", "0 to 59"},
+		{"hour", "0 to 23"},
+		{"day of month", "1 to 31"},
+		{"month", "1 to 12 or jan to dec"},
+		{"day of week", "0 to 7 or sun to sat"},
+	}
 }
+
+type cronField struct{ name, values string }
 
 // whatIsWrong says what of a cron that cannot be read is wrong, in our words: the library's are of its own parts.
 func whatIsWrong(parser *cron.Parser, spec string) string {
@@ -82,11 +86,12 @@ func whatIsWrong(parser *cron.Parser, spec string) string {
 	if strings.HasPrefix(spec, "@") {
 		return fmt.Sprintf("%q is not a known time: use @hourly, @daily, @weekly, @monthly or @yearly", strict.Clip(spec, 64))
 	}
-	most := len(cronFields)
+	fields := cronFields()
+	most := len(fields)
 	if len(given) < most-1 || len(given) > most {
 		return fmt.Sprintf("has %d of the fields: it must have %s", len(given), form)
 	}
-	for i, f := range cronFields[most-len(given):] {
+	for i, f := range fields[most-len(given):] {
 		alone := slices.Repeat([]string{"*"}, len(given))
 		alone[i] = given[i]
 		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {

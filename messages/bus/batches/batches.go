@@ -42,7 +42,7 @@ func (st *Store) Get(ctx context.Context, ref messages.BatchRef) (head *messages
 func decodeBatch(ref messages.BatchRef, data []byte) (*messages.Batch, error) {
 	var head messages.Batch
 	if err := strict.Decode(data, &head); err != nil {
-		return nil, fmt.Errorf("read batch %s: %v", ref, err) //nolint:errorlint // not a field of who asks
+		return nil, fmt.Errorf("read batch %s: %s", ref, err.Error()) // not wrapped: it is no field of the request
 	}
 	if head.BatchRef != ref {
 		return nil, fmt.Errorf("read batch %s: its head names another", ref)
@@ -133,7 +133,7 @@ func (st *Store) Line(ctx context.Context, ref messages.BatchRef, task string) (
 	}
 	line = &messages.BatchLine{}
 	if err := strict.Decode(m.Data, line); err != nil {
-		return nil, false, fmt.Errorf("read line %s: %v", task, err) //nolint:errorlint // not a field of who asks
+		return nil, false, fmt.Errorf("read line %s: %s", task, err.Error()) // not wrapped: it is no field of the request
 	}
 	return line, true, nil
 }
@@ -206,7 +206,7 @@ func (st *Store) Outcome(ctx context.Context, ref messages.BatchRef, task string
 	}
 	o = &messages.BatchOutcome{}
 	if err := strict.Decode(m.Data, o); err != nil {
-		return nil, false, fmt.Errorf("read outcome %s: %v", task, err) //nolint:errorlint // not a field of who asks
+		return nil, false, fmt.Errorf("read outcome %s: %s", task, err.Error()) // not wrapped: it is no field of the request
 	}
 	return o, true, nil
 }

@@ -155,7 +155,7 @@ func (cat *Catalog) readAgent(ctx context.Context, subject string) (def messages
 // decodeAgent reads a revision of an agent.
 func decodeAgent(name string, m bus.Message) (def messages.Definition, err error) {
 	if err := strict.Decode(m.Data, &def); err != nil {
-		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
+		return def, fmt.Errorf("%w %s: %s", errBadAgent, name, err.Error()) // not wrapped: it is no field of the request
 	}
 	if def.Name != name {
 		return def, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, strict.Clip(def.Name, 64))
@@ -163,7 +163,7 @@ func decodeAgent(name string, m bus.Message) (def messages.Definition, err error
 	def.SetDefaults()
 	def.Revision = m.Seq
 	if err := def.Validate(); err != nil {
-		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
+		return def, fmt.Errorf("%w %s: %s", errBadAgent, name, err.Error()) // not wrapped: it is no field of the request
 	}
 	return def, nil
 }

@@ -41,8 +41,12 @@ func (cat *Catalog) Key(ctx context.Context, id string) (k control.StoredKey, ok
 	if !ok || bus.IsRemoved(m) {
 		return k, false, nil
 	}
-	if err := strict.Decode(m.Data, &k); err != nil || k.ID != id {
-		return control.StoredKey{}, false, fmt.Errorf("unreadable key %s: %v", id, err) //nolint:errorlint // not a field of who asks
+	err = strict.Decode(m.Data, &k)
+	if err == nil && k.ID != id {
+		err = fmt.Errorf("its id is %q", strict.Clip(k.ID, 64))
+	}
+	if err != nil {
+		return control.StoredKey{}, false, fmt.Errorf("unreadable key %s: %s", id, err.Error()) // not wrapped: it is no field of the request
 	}
 	return k, true, nil
 }

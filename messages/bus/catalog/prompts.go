@@ -61,7 +61,7 @@ func (cat *Catalog) Prompt(ctx context.Context, id string, version uint64) (mess
 	}
 	var p messages.Prompt
 	if err := strict.Decode(m.Data, &p); err != nil {
-		return p, fmt.Errorf("unreadable prompt %s: %v", id, err) //nolint:errorlint // not a field of who asks
+		return p, fmt.Errorf("unreadable prompt %s: %s", id, err.Error()) // not wrapped: it is no field of the request
 	}
 	if p.ID != id {
 		return p, fmt.Errorf("unreadable prompt %s: its id is %q", id, strict.Clip(p.ID, 64))

@@ -62,7 +62,7 @@ func (qs *Quotas) Granted(ctx context.Context, of queue.QuotaRef) (queue.Quota, 
 		return q, err
 	})
 	q, _ := got.(queue.Quota)
-	return q, err //nolint:wrapcheck // that of Quota
+	return q, err // that of Quota
 }
 
 // allGranted reads all quotas that are not current, and returns those that grant or limit something. While the version
@@ -105,7 +105,7 @@ func (qs *Quotas) noticeGrants(ctx context.Context, now bool) error {
 			return nil, qs.lookForGrants(context.WithoutCancel(ctx))
 		})
 		if err != nil || now {
-			return err //nolint:wrapcheck // it says what was done
+			return err // it says what was done
 		}
 	}
 	return nil

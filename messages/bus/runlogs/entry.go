@@ -84,7 +84,7 @@ func decodeHead(run messages.Ref, m bus.Message) (record.Entry, error) {
 
 func badEntry(run messages.Ref, m bus.Message, err error) error {
 	if _, ok := errors.AsType[*messages.FieldError](err); ok { // a fault of the log, not of the caller
-		return fmt.Errorf("read entry %d of %s: %v", m.Seq, run, err) //nolint:errorlint // see above
+		return fmt.Errorf("read entry %d of %s: %s", m.Seq, run, err.Error())
 	}
 	return fmt.Errorf("read entry %d of %s: %w", m.Seq, run, err)
 }

@@ -57,7 +57,7 @@ func (sc *Store) Get(ctx context.Context, ref control.ScheduleRef) (*control.Sch
 		err = errors.New("it names another")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w %s: %v", errBadSchedule, ref, err) //nolint:errorlint // not a field of who asks
+		return nil, fmt.Errorf("%w %s: %s", errBadSchedule, ref, err.Error()) // not wrapped: it is no field of the request
 	}
 	s.Revision = m.Seq
 	return &s, nil

@@ -13,9 +13,11 @@ import (
 )
 
 // Names that stand for runs in the subjects of what is for all runs.
+//
+//nolint:gochecknoglobals // constants
 var (
-	sweepRun = messages.Ref{Tenant: "_", Run: "sweep"} //nolint:gochecknoglobals // a constant
-	lanesRun = messages.Ref{Tenant: "_", Run: "lanes"} //nolint:gochecknoglobals // a constant
+	sweepRun = messages.Ref{Tenant: "_", Run: "sweep"}
+	lanesRun = messages.Ref{Tenant: "_", Run: "lanes"}
 )
 
 // Sweeps asks the workers for what is done for all runs at once. Safe for concurrent use.
