@@ -18,10 +18,10 @@ func (rs *Records) UnmarshalJSON(data []byte) (err error) {
 // asked of it, what its budget allowed, what its hooks did not hear, when it had its turn, that a call of the model was
 // to be made again, what its children did, or how it ended. A reply that was kept is not paid for again. What people told it is kept.
 func Forked(r Record) (kept Record, ok bool) {
-	switch r := r.(type) {
-	case *Started, *Claimed, *Released, *Lost, *Parked, *Answered, *Expired, *CancelRequested, *BudgetWarned, *Finished,
-		*Decided, *SessionGranted, *HookFailed, *PolicyApplied, *Lined, *Unverified, *Delegated, *ChildEnded, *Withdrawn:
+	if kinds()[r.Kind()].fork != keeps {
 		return nil, false
+	}
+	switch r := r.(type) {
 	case *ModelFailed: // the wait before the next call stays behind too
 		return r, r.Fallback != FallbackPark && r.Fallback != FallbackRetry
 	case *Summarised:

@@ -12,7 +12,16 @@ type kindOf struct {
 	events []eventOf     // that the world sees of it, in order
 	// decides: it says what a person has decided. Dispatchers alone write it, and sign it.
 	decides bool
+	fork    inFork
 }
+
+// inFork is what becomes of a record in a fork of its run.
+type inFork bool
+
+const (
+	keeps  inFork = true
+	leaves inFork = false
+)
 
 // eventOf is an event that a record has.
 type eventOf struct {
@@ -22,59 +31,63 @@ type eventOf struct {
 }
 
 // kinds is the one table of records: how they are read, and which events they have, which is also how many. A new kind is a
-// type, a row here and a case in State.Apply; one that changes the head of entries has a case in Head.follow too.
+// type, a row here and a case in State.Apply; one that changes the head of entries has a case in Head.follow too, and one with a text of
+// others a case in Shown.
 //
 //nolint:gochecknoglobals // a constant
 var kinds = sync.OnceValue(func() map[Kind]kindOf {
 	return map[Kind]kindOf{
 		KindStarted: kind[Started](
+			leaves,
 			shows(messages.EventRunQueued, (*Started).queued),
 			shows(messages.EventRunStarted, (*Started).begun),
 		),
-		KindClaimed:      kind[Claimed](shows(messages.EventRunResumed, (*Claimed).resumed).when(func(r *Claimed) bool { return r.Resumes != "" })),
-		KindStepStarted:  kind[StepStarted](shows(messages.EventStepStart, (*StepStarted).data)),
-		KindModelReplied: kind[ModelReplied](shows(messages.EventMessageEnd, (*ModelReplied).data)),
-		KindModelFailed:  kind[ModelFailed](shows(messages.EventError, (*ModelFailed).data)),
-		KindToolStarted:  kind[ToolStarted](shows(messages.EventToolExecutionStart, (*ToolStarted).data)),
-		KindToolReturned: kind[ToolReturned](shows(messages.EventToolExecutionEnd, (*ToolReturned).data)),
-		KindStepEnded:    kind[StepEnded](shows(messages.EventStepEnd, (*StepEnded).data)),
-		KindPlanned:      kind[Planned](shows(messages.EventPlan, (*Planned).data)),
+		KindClaimed:      kind[Claimed](leaves, shows(messages.EventRunResumed, (*Claimed).resumed).when(func(r *Claimed) bool { return r.Resumes != "" })),
+		KindStepStarted:  kind[StepStarted](keeps, shows(messages.EventStepStart, (*StepStarted).data)),
+		KindModelReplied: kind[ModelReplied](keeps, shows(messages.EventMessageEnd, (*ModelReplied).data)),
+		KindModelFailed:  kind[ModelFailed](keeps, shows(messages.EventError, (*ModelFailed).data)),
+		KindToolStarted:  kind[ToolStarted](keeps, shows(messages.EventToolExecutionStart, (*ToolStarted).data)),
+		KindToolReturned: kind[ToolReturned](keeps, shows(messages.EventToolExecutionEnd, (*ToolReturned).data)),
+		KindStepEnded:    kind[StepEnded](keeps, shows(messages.EventStepEnd, (*StepEnded).data)),
+		KindPlanned:      kind[Planned](keeps, shows(messages.EventPlan, (*Planned).data)),
 		KindParked: kind[Parked](
+			leaves,
 			shows(messages.EventApprovalRequested, (*Parked).asks).when(func(r *Parked) bool { return r.Approval != nil }),
 			shows(messages.EventRunWaiting, (*Parked).waits),
 		),
-		KindReleased: kind[Released](),
-		KindLost:     kind[Lost](),
-		KindExpired:  kind[Expired](shows(messages.EventApprovalDecided, (*Expired).data).when(func(r *Expired) bool { return r.Call != "" })),
+		KindReleased: kind[Released](leaves),
+		KindLost:     kind[Lost](leaves),
+		KindExpired:  kind[Expired](leaves, shows(messages.EventApprovalDecided, (*Expired).data).when(func(r *Expired) bool { return r.Call != "" })),
 		KindFinished: kind[Finished](
+			leaves,
 			shows(messages.EventTurnEnd, (*Finished).turn),
 			shows(messages.EventRunFinished, func(r *Finished) any { return r }), // emit makes a RunFinished of it
 		),
-		KindBudgetWarned:   kind[BudgetWarned](shows(messages.EventBudgetWarning, (*BudgetWarned).data)),
-		KindHookFailed:     kind[HookFailed](shows(messages.EventHookFailed, (*HookFailed).data)),
-		KindPolicyApplied:  kind[PolicyApplied](shows(messages.EventPolicyViolation, (*PolicyApplied).data)),
-		KindSessionGranted: kind[SessionGranted](),
-		KindRecalled:       kind[Recalled](),
-		KindSummarised:     kind[Summarised](),
-		KindLined:          kind[Lined](),
-		KindDelegated:      kind[Delegated](shows(messages.EventDelegated, (*Delegated).data)),
-		KindChildEnded:     kind[ChildEnded](shows(messages.EventChildEnded, (*ChildEnded).data)),
-		KindWithdrawn:      kind[Withdrawn](shows(messages.EventCancelRequested, (*Withdrawn).data)),
+		KindBudgetWarned:   kind[BudgetWarned](leaves, shows(messages.EventBudgetWarning, (*BudgetWarned).data)),
+		KindHookFailed:     kind[HookFailed](leaves, shows(messages.EventHookFailed, (*HookFailed).data)),
+		KindPolicyApplied:  kind[PolicyApplied](leaves, shows(messages.EventPolicyViolation, (*PolicyApplied).data)),
+		KindSessionGranted: kind[SessionGranted](leaves),
+		KindRecalled:       kind[Recalled](keeps),
+		KindSummarised:     kind[Summarised](keeps),
+		KindLined:          kind[Lined](leaves),
+		KindDelegated:      kind[Delegated](leaves, shows(messages.EventDelegated, (*Delegated).data)),
+		KindChildEnded:     kind[ChildEnded](leaves, shows(messages.EventChildEnded, (*ChildEnded).data)),
+		KindWithdrawn:      kind[Withdrawn](leaves, shows(messages.EventCancelRequested, (*Withdrawn).data)),
 
-		KindCancelRequested: decision(kind[CancelRequested](shows(messages.EventCancelRequested, (*CancelRequested).data))),
-		KindAnswered:        decision(kind[Answered]()),
-		KindDecided:         decision(kind[Decided](shows(messages.EventApprovalDecided, (*Decided).data))),
-		KindSteered:         decision(kind[Steered](shows(messages.EventSteered, (*Steered).data))),
+		KindCancelRequested: decision(kind[CancelRequested](leaves, shows(messages.EventCancelRequested, (*CancelRequested).data))),
+		KindAnswered:        decision(kind[Answered](leaves)),
+		KindDecided:         decision(kind[Decided](leaves, shows(messages.EventApprovalDecided, (*Decided).data))),
+		KindSteered:         decision(kind[Steered](keeps, shows(messages.EventSteered, (*Steered).data))),
 
-		KindUnverified: kind[Unverified](shows(messages.EventDecisionIgnored, (*Unverified).data).when(func(r *Unverified) bool { return r.Told })),
+		KindUnverified: kind[Unverified](leaves, shows(messages.EventDecisionIgnored, (*Unverified).data).when(func(r *Unverified) bool { return r.Told })),
 	}
 })
 
 func kind[T any, R interface {
 	*T
 	Record
-}](events ...interface{ row() eventOf }) kindOf {
-	k := kindOf{fresh: func() Record { return R(new(T)) }}
+}](fork inFork, events ...interface{ row() eventOf }) kindOf {
+	k := kindOf{fresh: func() Record { return R(new(T)) }, fork: fork}
 	for _, e := range events {
 		k.events = append(k.events, e.row())
 	}
