@@ -100,16 +100,16 @@ func TestEventsOfEveryKindShowNoPersonalData(t *testing.T) {
 
 // writeTexts sets all fields within v that hold a text of others by their name, and returns how many.
 func writeTexts(v reflect.Value, text string) (n int) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	switch kind := v.Kind(); {
+	case kind == reflect.Pointer || kind == reflect.Interface:
 		if !v.IsNil() {
 			n = writeTexts(v.Elem(), text)
 		}
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		for i := range v.Len() {
 			n += writeTexts(v.Index(i), text)
 		}
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		for f, value := range v.Fields() {
 			switch f.Name {
 			case "Message", "Reason", "Text", "Question", "Output", "Summary", "Note", "Comment", "Result", "Title":
