@@ -47,7 +47,10 @@ func ask(t testing.TB, s *tools.Set, args string) (*tools.Delegation, string) {
 
 func TestConformance(t *testing.T) {
 	_, tool := set(t)
-	toolstest.Run(t, tool, toolstest.Case{Arguments: `{"tasks":[{"agent":"a","input":"x"}]}`})
+	toolstest.Run(t, tool,
+		toolstest.Case{Arguments: `{"tasks":[{"agent":"a","input":"x"}]}`, Delegate: &messages.Delegate{Agents: []string{"a"}}},
+		toolstest.Case{Arguments: `{"tasks":[{"agent":"b","input":"x"}]}`, Delegate: &messages.Delegate{Agents: []string{"a"}}, Fails: true},
+		toolstest.Case{Arguments: `{"tasks":[{"agent":"a","input":"x"}]}`, Fails: true})
 }
 
 func TestDelegate(t *testing.T) {

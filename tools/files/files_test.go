@@ -31,35 +31,35 @@ func TestConformance(t *testing.T) {
 		"list_files": {{}, {Arguments: "{}", Files: map[string]string{"a": "", "b/c": ""}}},
 		"read_file": {
 			{Arguments: `{"filePath":"a"}`, Files: map[string]string{"a": "text"}},
-			{Arguments: `{"filePath":"a"}`, Files: map[string]string{"a": "\xff\xfe"}},
-			{Arguments: `{"filePath":"../a"}`},
+			{Arguments: `{"filePath":"a"}`, Files: map[string]string{"a": "\xff\xfe"}, Fails: true},
+			{Arguments: `{"filePath":"../a"}`, Fails: true},
 		},
 		"write_file": {
 			{Arguments: `{"filePath":"n/a","content":"text"}`},
 			{Arguments: `{"filePath":"a","content":""}`, Files: map[string]string{"a": "old"}},
-			{Arguments: `{"filePath":"/a","content":""}`},
+			{Arguments: `{"filePath":"/a","content":""}`, Fails: true},
 		},
 		"edit_file": {
 			{Arguments: `{"filePath":"a","old":"x","new":"y"}`, Files: map[string]string{"a": "1x2"}},
-			{Arguments: `{"filePath":"a","old":"x","new":"y"}`, Files: map[string]string{"a": "xx"}},
-			{Arguments: `{"filePath":"../a","old":"x","new":"y"}`},
+			{Arguments: `{"filePath":"a","old":"x","new":"y"}`, Files: map[string]string{"a": "xx"}, Fails: true},
+			{Arguments: `{"filePath":"../a","old":"x","new":"y"}`, Fails: true},
 		},
 		"search_files": {
 			{Arguments: `{"pattern":"x+"}`, Files: map[string]string{"a": "1x2", "b/c": "\xff"}},
 			{Arguments: `{"glob":"*.md"}`, Files: map[string]string{"a.md": ""}},
-			{Arguments: `{"pattern":"(x*)*{9}y","glob":"{a,"}`},
+			{Arguments: `{"pattern":"(x*)*{9}y","glob":"{a,"}`, Fails: true},
 			{Arguments: `{"pattern":"(?:a?){60}b"}`, Files: map[string]string{"a": strings.Repeat(strings.Repeat("a", 1<<12)+"\n", 3)}}, // slow
 		},
-		"move_file":   {{Arguments: `{"from":"a","to":"d/b"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"from":"a","to":"/b"}`}},
-		"delete_file": {{Arguments: `{"path":"a"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"path":".."}`}},
-		"make_dir":    {{Arguments: `{"folderPath":"a/b"}`}, {Arguments: `{"folderPath":"a"}`, Files: map[string]string{"a": "x"}}},
+		"move_file":   {{Arguments: `{"from":"a","to":"d/b"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"from":"a","to":"/b"}`, Fails: true}},
+		"delete_file": {{Arguments: `{"path":"a"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"path":".."}`, Fails: true}},
+		"make_dir":    {{Arguments: `{"folderPath":"a/b"}`}, {Arguments: `{"folderPath":"a"}`, Files: map[string]string{"a": "x"}, Fails: true}},
 		"read_files": {
-			{Arguments: `{"filePaths":["a","b"]}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"filePaths":[]}`}, {Arguments: `{"filePaths":["../a"]}`},
+			{Arguments: `{"filePaths":["a","b"]}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"filePaths":[]}`, Fails: true}, {Arguments: `{"filePaths":["../a"]}`, Fails: true},
 		},
 		"write_files": {
 			{Arguments: `{"files":[{"filePath":"a","content":"x"},{"filePath":"d/b","content":""}]}`, Files: map[string]string{"a": "old"}},
-			{Arguments: `{"files":[{"filePath":"a","content":"x"},{"filePath":"/b","content":""}]}`},
-			{Arguments: `{"files":[]}`},
+			{Arguments: `{"files":[{"filePath":"a","content":"x"},{"filePath":"/b","content":""}]}`, Fails: true},
+			{Arguments: `{"files":[]}`, Fails: true},
 		},
 	}
 	for _, tool := range all(t) {

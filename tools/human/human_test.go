@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/human"
+	"github.com/longshore-run/longshore/tools/toolstest"
 )
 
 func TestAskHuman(t *testing.T) {
@@ -14,6 +15,7 @@ func TestAskHuman(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	toolstest.Run(t, ts[0], toolstest.Case{Arguments: `{"question":"Which colour?"}`}, toolstest.Case{Arguments: `{"question":""}`, Fails: true})
 	for name, tc := range map[string]struct{ question, want string }{
 		"a question": {" Which colour? ", ""},
 		"none":       {" \n", "The question is empty."},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,9 +103,12 @@ func TestProviders(t *testing.T) {
 		"brave":  "GET /search?count=3&freshness=pw&q=harbour+cranes&result_filter=web&text_decorations=false ",
 		"tavily": `POST /search {"query":"harbour cranes","search_depth":"basic","max_results":3,"time_range":"week"}`,
 	} {
+		var mu sync.Mutex
 		got, auth := "", ""
 		tl := tool(t, provider, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			defer mu.Unlock()
 			got, auth = fmt.Sprintf("%s %s %s", r.Method, r.URL, body), r.Header.Get(headers()[provider])
 			_, _ = io.WriteString(w, golden(t, provider+".json"))
 		})

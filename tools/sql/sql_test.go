@@ -176,10 +176,26 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		d := k.desk(t, "")
+		left := func() (n int) {
+			if _, err := fmt.Sscanf(d.rows(t, "SELECT count(*) FROM orders"), "[%d]", &n); err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		all := left()
+		gone := func() int { return all - left() }
 		cases := map[string][]toolstest.Case{
-			"sql_schema":  {{Arguments: ``}, {Arguments: `{"database":"db"}`}, {Arguments: `{"database":"none"}`}},
-			"sql_query":   {{Arguments: args(t, "SELECT * FROM orders ORDER BY id")}, {Arguments: args(t, "SELEC")}, {Arguments: args(t, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n")}},
-			"sql_execute": {{Arguments: args(t, "DELETE FROM orders")}},
+			"sql_schema": {{Arguments: ``}, {Arguments: `{"database":"db"}`}, {Arguments: `{"database":"none"}`, Fails: true}},
+			"sql_query": {
+				{Arguments: args(t, "SELECT * FROM orders ORDER BY id")},
+				{Arguments: args(t, "SELEC"), Fails: true},
+				{Arguments: args(t, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"), Fails: true},
+			},
+			"sql_execute": {
+				{Arguments: args(t, "DELETE FROM orders"), Fails: true},
+				{Arguments: args(t, "DELETE FROM orders WHERE id = (SELECT min(id) FROM orders)"), Grants: messages.Grants{Writable: []string{"db"}}, Effects: gone},
+			},
 		}
 		for _, tool := range made {
 			spec := tool.Spec()

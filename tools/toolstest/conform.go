@@ -20,11 +20,20 @@ import (
 	"github.com/longshore-run/longshore/tools"
 )
 
-// Case is a call that the tool is able to make, whatever comes of it.
+// Case is a call that the tool is able to make. It succeeds, unless Fails says otherwise.
 type Case struct {
 	Arguments string
 	Files     map[string]string // what the workspace holds before
+	Grants    messages.Grants   // of the run's agent
+	Delegate  *messages.Delegate
+	Fails     bool // it can only fail, such as for a file that is missing
+	// Effects counts what calls have done, where it has its effect. Calls of an idempotent tool with the same key count once. nil: it cannot
+	// be counted.
+	Effects func() int
 }
+
+// atOnce is how many calls are made at the same time.
+const atOnce = 8
 
 // patience is how soon a call must end after its context, with room for a busy machine.
 const patience = 5 * time.Second
@@ -57,6 +66,8 @@ func Broken(ctx context.Context, dir string, tool tools.Tool, good ...Case) []er
 		b.name = fmt.Sprintf("case %d", i)
 		if args := b.answers(ctx, c); args != nil {
 			b.cancels(ctx, c, args)
+			b.together(ctx, c, args)
+			b.late(ctx, c, args)
 		}
 	}
 	return b.errs
@@ -80,6 +91,7 @@ type bench struct {
 	spec       messages.ToolSpec
 	tool       *counter
 	name       string // of the case
+	keys       atomic.Int64
 	errs       []error
 }
 
@@ -87,9 +99,11 @@ func (b *bench) broke(format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf("%s: "+format, append([]any{b.name}, args...)...))
 }
 
-func (b *bench) call(args json.RawMessage, ws *sandbox.Workspace) tools.Call {
+// call is a call with a key of its own.
+func (b *bench) call(c Case, args json.RawMessage, ws *sandbox.Workspace) tools.Call {
+	id := fmt.Sprintf("c%d", b.keys.Add(1))
 	run := messages.Ref{Tenant: "conformance", Run: "r1"}
-	return tools.Call{Run: run, ID: "c1", Key: "r1.1.c1", Arguments: args, Workspace: ws}
+	return tools.Call{Run: run, ID: id, Key: "r1.1." + id, Arguments: args, Workspace: ws, Grants: c.Grants, Delegate: c.Delegate}
 }
 
 // rejects tries arguments that fit no tool, and none at all when something is required.
@@ -134,7 +148,8 @@ func (b *bench) answers(ctx context.Context, c Case) json.RawMessage {
 	}
 	ws := b.workspace(c)
 	defer func() { _ = ws.Close() }()
-	first, err := b.tool.Call(ctx, b.call(args, ws)) // not through the set, which repairs what it can
+	call, before := b.call(c, args, ws), c.effects()
+	first, err := b.tool.Call(ctx, call) // not through the set, which repairs what it can
 	if err != nil {
 		b.broke("the call ended with %w", err)
 		return args
@@ -144,19 +159,80 @@ func (b *bench) answers(ctx context.Context, c Case) json.RawMessage {
 			b.broke("the result is not valid text: %q", block.Text)
 		}
 	}
-	if first.IsError && text(first) == "" {
+	switch {
+	case first.IsError && text(first) == "":
 		b.broke("a failure without words")
+	case first.IsError && !c.Fails:
+		b.broke("the call failed: %s", text(first))
 	}
+	b.counts("the call", c, before)
 	if b.spec.Effect == messages.EffectOnce {
 		return args
 	}
-	again, err := b.tool.Call(ctx, b.call(args, ws))
+	again, err := b.tool.Call(ctx, call)
 	if err != nil {
 		b.broke("the second call ended with %w", err)
 	} else if diff := cmp.Diff(first, again); diff != "" {
 		b.broke("the second call with the same key gave another result (-first +second):\n%s", diff)
 	}
+	b.counts("the call and its repetition with the same key", c, before)
 	return args
+}
+
+func (c *Case) effects() int {
+	if c.Effects == nil {
+		return 0
+	}
+	return c.Effects()
+}
+
+// counts compares the effects so far with those that one call has.
+func (b *bench) counts(what string, c Case, before int) {
+	want := 1
+	if c.Fails || b.spec.Effect == messages.EffectRead {
+		want = 0
+	}
+	if got := c.effects() - before; c.Effects != nil && got != want {
+		b.broke("%s had %d effects, want %d", what, got, want)
+	}
+}
+
+// together makes several calls at once. The race detector sees what they share.
+func (b *bench) together(ctx context.Context, c Case, args json.RawMessage) {
+	errs := make(chan error, atOnce)
+	for range atOnce {
+		ws := b.workspace(c)
+		call := b.call(c, args, ws)
+		go func() {
+			_, err := b.set.Call(ctx, b.spec.Name, call)
+			errs <- errors.Join(err, ws.Close())
+		}()
+	}
+	for range atOnce {
+		if err := <-errs; err != nil {
+			b.broke("one of several calls at once ended with %w", err)
+		}
+	}
+}
+
+// late makes a call that the agent gives no time.
+func (b *bench) late(ctx context.Context, c Case, args json.RawMessage) {
+	ws := b.workspace(c)
+	call := b.call(c, args, ws)
+	call.Timeout = time.Nanosecond
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.set.Call(ctx, b.spec.Name, call)
+		done <- errors.Join(err, ws.Close())
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			b.broke("a call whose time is over ended with %w", err)
+		}
+	case <-time.After(patience):
+		b.broke("a call still ran %v after its time was over", patience)
+	}
 }
 
 // cancels ends a call before it begins and as soon as it has begun.
@@ -167,11 +243,12 @@ func (b *bench) cancels(ctx context.Context, c Case, args json.RawMessage) {
 		if !begun {
 			cancel()
 		}
+		call := b.call(c, args, ws)
 		started, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
 			close(started)
-			_, _ = b.tool.Call(ended, b.call(args, ws))
+			_, _ = b.tool.Call(ended, call)
 		}()
 		<-started
 		cancel()

@@ -95,3 +95,37 @@ func TestNoCases(t *testing.T) {
 		t.Errorf("errors: %v", errs)
 	}
 }
+
+// A call that fails although it should not, or has its effect twice, is found.
+func TestCallsThatDoTooLittleOrTooMuch(t *testing.T) {
+	var effects atomic.Int64
+	counted := toolstest.Case{Effects: func() int { return int(effects.Load()) }}
+	for name, c := range map[string]struct {
+		effect messages.Effect
+		does   int64
+		fails  bool
+		want   string
+	}{
+		"fails":                          {messages.EffectRead, 0, true, "the call failed: refused"},
+		"does nothing":                   {messages.EffectOnce, 0, false, "the call had 0 effects, want 1"},
+		"changes what it is to read":     {messages.EffectRead, 1, false, "the call had 1 effects, want 0"},
+		"does it again for the same key": {messages.EffectIdempotent, 1, false, "its repetition with the same key had 2 effects, want 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool := broken{strict, c.effect, func(context.Context, tools.Call) (tools.Result, error) {
+				effects.Add(c.does)
+				if c.fails {
+					return tools.Failure("refused"), nil
+				}
+				return tools.Text("ok"), nil
+			}}
+			found := false
+			for _, err := range toolstest.Broken(t.Context(), t.TempDir(), tool, counted) {
+				found = found || strings.Contains(err.Error(), c.want)
+			}
+			if !found {
+				t.Errorf("no error has %q", c.want)
+			}
+		})
+	}
+}

@@ -23,13 +23,19 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	url, host := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+	var posts atomic.Int64
+	url, host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			posts.Add(1)
+		}
+		_, _ = io.WriteString(w, "hello")
+	})
 	made, err := web.Tools(local(host), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, args := range []string{`{"url":%q}`, `{"url":%q,"method":"POST","body":"{}"}`} {
-		toolstest.Run(t, made[i], toolstest.Case{Arguments: fmt.Sprintf(args, url)})
+		toolstest.Run(t, made[i], toolstest.Case{Arguments: fmt.Sprintf(args, url), Effects: func() int { return int(posts.Load()) }})
 	}
 }
 
