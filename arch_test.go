@@ -56,6 +56,7 @@ var forbidden = map[string][]string{
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
+	"sandbox/proxy":      {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 
 	"worker/model/httpstream": {"github.com/nats-io", "github.com/redis", "github.com/sashabaranov", "github.com/anthropics", "worker/runner", "dispatcher", "observability", "deploy"},
