@@ -69,8 +69,8 @@ type server struct {
 	working   sync.WaitGroup
 }
 
-// Serve accepts connections until ctx is done. It closes the listener and every connection, and returns when all that it started
-// has ended.
+// Serve accepts connections until ctx is done or the listener is closed. It closes the listener and every connection, and returns
+// when all that it started has ended.
 func Serve(ctx context.Context, l net.Listener, cfg Config) {
 	cfg.Connections = cmp.Or(cfg.Connections, defaultConnections)
 	cfg.Bytes = cmp.Or(cfg.Bytes, defaultBytes)
@@ -103,7 +103,10 @@ func Serve(ctx context.Context, l net.Listener, cfg Config) {
 		},
 	}
 	var accepting sync.WaitGroup
-	accepting.Go(func() { _ = web.Serve(&bounded{l, s, ctx.Done()}) })
+	accepting.Go(func() {
+		defer end()
+		_ = web.Serve(&bounded{l, s, ctx.Done()})
+	})
 	accepting.Go(func() {
 		<-ctx.Done()
 		_ = web.Close()

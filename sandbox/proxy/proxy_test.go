@@ -352,3 +352,22 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 }
+
+// A listener that is closed ends the proxy.
+func TestAClosedListenerEndsIt(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		proxy.Serve(context.Background(), l, proxy.Config{})
+	}()
+	_ = l.Close()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the proxy still runs")
+	}
+}
