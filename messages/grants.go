@@ -53,8 +53,13 @@ func (g *Grants) check() error {
 		field string
 		names []string
 	}{
-		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials}, {"databases", g.Databases}, {"writable", g.Writable},
-		{"programs", g.Programs}, {"folders", g.Folders},
+		{"hosts", g.Hosts},
+		{"methods", g.Methods},
+		{"credentials", g.Credentials},
+		{"databases", g.Databases},
+		{"writable", g.Writable},
+		{"programs", g.Programs},
+		{"folders", g.Folders},
 	} {
 		if len(list.names) > maxGrants {
 			return &FieldError{Field: "grants." + list.field, Reason: fmt.Sprintf("more than %d", maxGrants)}
