@@ -50,6 +50,7 @@ var forbidden = map[string][]string{
 	"worker/agenttest":   {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/live":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
+	"tools/code/engine":  {"github.com/nats-io", "github.com/redis", "net/http", "messages", "worker", "dispatcher", "sandbox", "deploy", "tools/confined"},
 	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools/remote":       {"github.com/redis", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
