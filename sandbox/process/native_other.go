@@ -1,3 +1,5 @@
+//go:build !linux || !(amd64 || arm64)
+
 package process
 
 import "context"
@@ -8,17 +10,23 @@ func Init() {}
 // HideProcess does nothing here.
 func HideProcess() error { return nil }
 
-// New returns an [UnavailableError]: programs are confined by Linux only.
-func New(context.Context, Config) (*Native, error) {
-	return nil, unavailable()
-}
+// Native runs programs on Linux only.
+type Native struct{}
+
+var _ Runner = (*Native)(nil)
+
+// New returns an [UnavailableError].
+func New(context.Context, Config) (*Native, error) { return nil, unavailable() }
 
 // Run returns an [UnavailableError].
-func (n *Native) Run(context.Context, Command) (Result, error) { return Result{}, unavailable() }
+func (*Native) Run(context.Context, Command) (Result, error) { return Result{}, unavailable() }
 
-// Load returns how many programs run, and how many wait for their turn.
-func (n *Native) Load() (running, waiting int) { return 0, 0 }
+// Layers returns none.
+func (*Native) Layers() Layers { return 0 }
+
+// Load returns zeros.
+func (*Native) Load() (running, waiting int) { return 0, 0 }
 
 func unavailable() error {
-	return &UnavailableError{Missing: always, Reasons: []string{"programs are confined on Linux only"}}
+	return &UnavailableError{Missing: always, Reasons: []string{"programs are confined on Linux only, on amd64 and arm64"}}
 }

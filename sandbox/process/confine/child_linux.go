@@ -1,0 +1,222 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() { //nolint:gochecknoinits // the packages of the whole program would be initialised first, for each sandboxed process
+	if len(os.Args) == 1 && os.Args[0] == Name {
+		run()
+	}
+}
+
+// run is the whole life of the child.
+func run() {
+	runtime.LockOSThread() // what confines is of a thread, and the program inherits that of this one
+	var s Setup
+	kind, err := receive(&s)
+	if err != nil || kind != KindSetup {
+		unix.Exit(FailedCode) // started by hand, or the parent is gone
+	}
+	if err := s.confine(); err != nil {
+		fail(err)
+	}
+	if s.Probe != nil {
+		must(send(KindTried, s.Probe.try(s)))
+		unix.Exit(0)
+	}
+	p, err := prepare(s)
+	if err != nil {
+		fail(err)
+	}
+	must(send(KindReady, nil))
+	if kind, err := receive(nil); err != nil || kind != KindGo {
+		unix.Exit(FailedCode)
+	}
+	if s.Namespaces {
+		p.supervise()
+	}
+	fail(step("start program", p.become()))
+}
+
+// confine applies the layers, from the outermost to the innermost.
+func (s *Setup) confine() error {
+	keep := uint(ControlFD)
+	if s.Workspace != "" {
+		keep = WorkspaceFD
+	}
+	if err := unix.CloseRange(keep+1, ^uint(0)>>33, 0); err != nil {
+		return step("close files", err)
+	}
+	for fd := uint(ControlFD); fd <= keep; fd++ {
+		unix.CloseOnExec(int(fd))
+	}
+	if os.Geteuid() == 0 {
+		return step("drop privileges", errors.New("programs are never run as user 0: run the worker as another user"))
+	}
+	unix.Umask(0o022)
+	if s.Namespaces {
+		if err := s.enter(); err != nil {
+			return err
+		}
+	}
+	if err := s.chdir(); err != nil {
+		return err
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return step("set no_new_privs", err)
+	}
+	if s.Landlock {
+		if err := s.restrict(); err != nil {
+			return err
+		}
+	}
+	if s.Seccomp {
+		return step("load the filter of system calls", load(filter(!s.Namespaces, s.Proxy)))
+	}
+	return nil
+}
+
+// chdir enters the working directory, and follows no link on the way.
+func (s *Setup) chdir() error {
+	at, fd := s.Temp, unix.AT_FDCWD
+	if s.Namespaces {
+		at = TempAt
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC}
+	if s.Workspace != "" {
+		fd, at = WorkspaceFD, s.Dir
+		how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+		if at == "" {
+			at = "."
+		}
+		if s.Namespaces { // the descriptor is of a mount that is gone
+			root, err := unix.Open(WorkspaceAt, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return step("open workspace", err)
+			}
+			defer unix.Close(root)
+			fd = root
+		}
+	}
+	dir, err := unix.Openat2(fd, at, &how)
+	if err != nil {
+		return step(StepDir, err)
+	}
+	defer unix.Close(dir)
+	return step(StepDir, unix.Fchdir(dir))
+}
+
+// stepError is a step that failed.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+
+func (e *stepError) Unwrap() error { return e.err }
+
+func step(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &stepError{name, err}
+}
+
+// fail reports what failed and ends the child.
+func fail(err error) {
+	f := Failed{Text: err.Error()}
+	if s, ok := errors.AsType[*stepError](err); ok {
+		f.Step, f.Text = s.step, s.err.Error()
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		f.Errno = int(errno)
+	}
+	_ = send(KindFailed, f) // the parent may be gone
+	unix.Exit(FailedCode)
+}
+
+// must ends the child if its parent is gone.
+func must(err error) {
+	if err != nil {
+		unix.Exit(FailedCode)
+	}
+}
+
+// receive reads a frame.
+func receive(into any) (Kind, error) {
+	var header [HeaderSize]byte
+	if err := readFull(header[:]); err != nil {
+		return 0, err
+	}
+	size := binary.BigEndian.Uint32(header[1:])
+	if size > MaxFrame {
+		return 0, unix.EMSGSIZE
+	}
+	payload := make([]byte, size)
+	if err := readFull(payload); err != nil {
+		return 0, err
+	}
+	if into == nil || size == 0 {
+		return Kind(header[0]), nil
+	}
+	return Kind(header[0]), json.Unmarshal(payload, into)
+}
+
+func readFull(b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Read(ControlFD, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			return io.EOF
+		default:
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// send writes a frame, with descriptors if there are some.
+func send(kind Kind, payload any, fds ...int) error {
+	frame := make([]byte, HeaderSize)
+	frame[0] = byte(kind)
+	if payload != nil {
+		text, err := json.Marshal(payload)
+		if err != nil {
+			return err
+		}
+		frame = append(frame, text...)
+	}
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-HeaderSize))
+	if len(fds) > 0 {
+		return unix.Sendmsg(ControlFD, frame, unix.UnixRights(fds...), nil, 0)
+	}
+	for len(frame) > 0 {
+		n, err := unix.Write(ControlFD, frame)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		frame = frame[n:]
+	}
+	return nil
+}

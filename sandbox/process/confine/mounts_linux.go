@@ -1,0 +1,239 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// devices are those that a program has, in /dev.
+func devices() []string { return []string{"null", "zero", "full", "random", "urandom"} }
+
+// enter makes the new namespaces a place of their own: another root with a copy of the few things that a program needs.
+func (s *Setup) enter() error {
+	// Hides /proc/1 of the sandbox from the program. Late enough: the parent has written the user map.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return step("hide process", err)
+	}
+	if err := unix.Sethostname([]byte("sandbox")); err != nil {
+		return step("set host name", err)
+	}
+	if s.Proxy {
+		if err := listen(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return step("separate mounts", err)
+	}
+	root, err := place()
+	if err != nil {
+		return err
+	}
+	if err := s.fill(root); err != nil {
+		return err
+	}
+	if err := unix.Chdir(root); err != nil {
+		return step("enter root", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil { // the old root ends up over the new one, and is taken away
+		return step("change root", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return step("leave old root", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return step("enter root", err)
+	}
+	return step("protect root", protect("/", 0))
+}
+
+// place mounts the new root over a folder of the host that programs have no use for.
+func place() (string, error) {
+	var errs []error
+	for _, dir := range []string{"/sys", "/mnt", "/srv", "/media"} {
+		err := unix.Mount("sandbox", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", dir, err))
+	}
+	return "", step("mount root", errors.Join(errs...))
+}
+
+// fill makes what a program sees.
+func (s *Setup) fill(root string) error {
+	if err := fillDev(root + "/dev"); err != nil {
+		return err
+	}
+	if err := fillEtc(root + "/etc"); err != nil {
+		return err
+	}
+	temp := root + TempAt
+	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return step("make temporary folder", err)
+	}
+	options := "mode=700,nr_inodes=16384,size=" + strconv.FormatInt(s.TempSize, 10)
+	if err := unix.Mount("tmp", temp, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return step("mount temporary folder", err)
+	}
+	if s.Workspace != "" {
+		if err := s.mountWorkspace(root + WorkspaceAt); err != nil {
+			return err
+		}
+	}
+	for _, path := range s.ReadOnly {
+		if err := show(root, path); err != nil {
+			return step(fmt.Sprintf("mount %q", path), err)
+		}
+	}
+	// Containers hide parts of /proc, and the kernel then lets no other be mounted: a program does without.
+	proc := root + "/proc"
+	if err := os.Mkdir(proc, 0o555); err != nil && !errors.Is(err, os.ErrExist) {
+		return step("make /proc", err)
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if unix.Mount("proc", proc, "proc", flags, "") == nil {
+		// As user 0 of the host the kernel counts no processes: the numbers of this namespace bound them. Older kernels do not.
+		_ = os.WriteFile(proc+"/sys/kernel/pid_max", []byte("301"), 0)
+		return step("protect /proc", unix.Mount("", proc, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, ""))
+	}
+	return nil
+}
+
+// show mounts a file or a folder of the host at its own path, read-only. A link stays one.
+func show(root, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at := root + path
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&os.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, at)
+	case info.IsDir():
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+	default:
+		f, err := os.OpenFile(at, os.O_CREATE|os.O_RDONLY, 0o444)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount(path, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return protect(at, unix.AT_RECURSIVE)
+}
+
+// protect makes mounts read-only, without devices and set-user-id programs.
+func protect(at string, flags uint) error {
+	return unix.MountSetattr(unix.AT_FDCWD, at, flags, &unix.MountAttr{
+		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
+	})
+}
+
+func fillDev(dev string) error {
+	if err := os.Mkdir(dev, 0o755); err != nil {
+		return step("make /dev", err)
+	}
+	for _, name := range devices() {
+		if err := os.WriteFile(filepath.Join(dev, name), nil, 0o666); err != nil {
+			return step("make /dev/"+name, err)
+		}
+		err := unix.Mount("/dev/"+name, filepath.Join(dev, name), "", unix.MS_BIND, "")
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return step("mount /dev/"+name, err)
+		}
+	}
+	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
+		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+			return step("make /dev/"+name, err)
+		}
+	}
+	return nil
+}
+
+// fillEtc names the program's user, which many programs ask for.
+func fillEtc(etc string) error {
+	if err := os.MkdirAll(etc, 0o755); err != nil {
+		return step("make /etc", err)
+	}
+	id := strconv.Itoa(ID)
+	for name, text := range map[string]string{
+		"passwd": "sandbox:x:" + id + ":" + id + "::" + TempAt + ":/bin/sh\n", "group": "sandbox:x:" + id + ":\n",
+	} {
+		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o444); err != nil {
+			return step("make /etc/"+name, err)
+		}
+	}
+	return nil
+}
+
+// mountWorkspace mounts the workspace. The folder that the parent opened belongs to another mount namespace and cannot be
+// mounted, so it is opened again by its path, and must be the same.
+func (s *Setup) mountWorkspace(at string) error {
+	fd, err := unix.Open(s.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return step("open workspace", err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return step("open workspace", err)
+	}
+	if uint64(st.Dev) != s.Device || st.Ino != s.Inode { //nolint:unconvert // other types on other systems
+		return step("open workspace", errors.New("its folder was replaced"))
+	}
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return step("mount workspace", err)
+	}
+	if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(fd), at, "", unix.MS_BIND, ""); err != nil {
+		return step("mount workspace", err)
+	}
+	return step("mount workspace", unix.MountSetattr(unix.AT_FDCWD, at, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}))
+}
+
+// listen opens the proxy's listener in the new network namespace and hands it to the parent.
+func listen() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return step("open proxy", err)
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return step("open proxy", err)
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return step("open proxy", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: ProxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return step("open proxy", err)
+	}
+	if err := unix.Listen(fd, 128); err != nil {
+		return step("open proxy", err)
+	}
+	return step("open proxy", send(KindListener, nil, fd))
+}

@@ -1,0 +1,15 @@
+package process_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) != "" {
+		os.Exit(play(os.Getenv(roleVariable)))
+	}
+	goleak.VerifyTestMain(m)
+}
