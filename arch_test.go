@@ -52,6 +52,7 @@ var forbidden = map[string][]string{
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
 	"tools/confined":     {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
 	"tools/shell":        {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
+	"tools/code":         {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
 	"tools/code/engine":  {"github.com/nats-io", "github.com/redis", "net/http", "messages", "worker", "dispatcher", "sandbox", "deploy", "tools/confined"},
 	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},

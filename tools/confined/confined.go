@@ -90,7 +90,7 @@ type Ran struct {
 func (r *Runner) Run(ctx context.Context, c *tools.Call, p Program) (Ran, error) {
 	cmd := process.Command{
 		Path: r.lookUp(p.Path), Args: p.Args, Env: slices.Concat(r.env(), p.Env), Dir: p.Dir, Stdin: p.Stdin, Workspace: c.Workspace,
-		ReadOnly: slices.Concat(r.cfg.Path, r.folders(&c.Grants), p.Folders), Limits: r.limitsOf(c, p.Limits), Require: r.require, Begin: c.Begin,
+		ReadOnly: apart(slices.Concat(r.cfg.Path, r.folders(&c.Grants), p.Folders)), Limits: r.limitsOf(c, p.Limits), Require: r.require, Begin: c.Begin,
 	}
 	if c.Output != nil {
 		cmd.Output = func(_ process.Stream, text []byte) { c.Output(text) }
@@ -142,6 +142,17 @@ func (r *Runner) env() []string {
 // folders are those that the agent's grants leave.
 func (r *Runner) folders(g *messages.Grants) []string {
 	return slices.DeleteFunc(slices.Clone(r.cfg.Folders), func(f string) bool { return !messages.Leaves(g.Folders, f) })
+}
+
+// apart leaves out what is below another one, or below a folder of the system, and so readable anyway.
+func apart(paths []string) (out []string) {
+	above := process.SystemFolders()
+	for _, p := range slices.Sorted(slices.Values(paths)) { // a folder comes before what is in it
+		if !slices.ContainsFunc(above, func(f string) bool { return p == f || strings.HasPrefix(p, f+"/") }) {
+			out, above = append(out, p), append(above, p)
+		}
+	}
+	return out
 }
 
 // limitsOf keeps a program within the time of its call, so that its end can still be told.

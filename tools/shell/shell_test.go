@@ -327,7 +327,7 @@ func TestFolders(t *testing.T) {
 	readable(t, dir)
 	for mode, without := range modes() {
 		cfg := all()
-		cfg.Folders = []string{dir}
+		cfg.Folders = []string{dir + "/word", dir, dir, "/usr/bin"}
 		b := newBench(t, cfg, native(t, without))
 		if text, _ := b.do(argv("cat", dir+"/word")); text != "exit code 0\nstdout:\nknown" {
 			t.Errorf("%s: %s", mode, text)
@@ -335,7 +335,7 @@ func TestFolders(t *testing.T) {
 		if text, r := b.do(map[string]any{"command": "echo x > " + dir + "/word"}); !r.IsError {
 			t.Errorf("%s: it is written: %s", mode, text)
 		}
-		b.call.Grants = messages.Grants{Folders: []string{}}
+		b.call.Grants = messages.Grants{Folders: []string{"/usr/bin"}}
 		if text, r := b.do(argv("cat", dir+"/word")); !r.IsError || strings.Contains(text, "known") {
 			t.Errorf("%s: the agent leaves it not, and it is read: %s", mode, text)
 		}
