@@ -9,12 +9,16 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/command"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/tools/code/engine"
 )
 
 // version is set by the linker.
 var version = "0.1.0-dev"
 
 func main() {
+	if code := engine.Main(os.Args, os.Stdin, os.Stdout, os.Stderr); code >= 0 { // a program of run_code: see package engine
+		os.Exit(code)
+	}
 	ctx, stop := untilSignal()
 	defer stop()
 	process := command.Process{Version: version, Environ: os.Environ, Stdout: os.Stdout, Stderr: os.Stderr}
