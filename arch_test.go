@@ -59,6 +59,7 @@ var forbidden = map[string][]string{
 	"tools/remote":       {"github.com/redis", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
+	"sandbox/process":    {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
 	"sandbox/proxy":      {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
@@ -88,6 +89,19 @@ func TestImportsPointInwards(t *testing.T) {
 					t.Errorf("%s links %s, which it must not (%s)", pkg, dep, rule)
 				}
 			}
+		}
+	}
+}
+
+// Each start of a sandboxed process waits until all that its child links is initialised.
+func TestChildOfTheSandboxIsLight(t *testing.T) {
+	for _, dep := range deps(t, "./sandbox/process/confine") {
+		own, _ := strings.CutPrefix(dep, module)
+		if std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], "."); !std && own != "sandbox/process/confine" && dep != "golang.org/x/sys/unix" {
+			t.Errorf("sandbox/process/confine links %s", dep)
+		}
+		if strings.HasPrefix(dep, "net") || strings.HasPrefix(dep, "crypto") || dep == "log/slog" || dep == "os/exec" {
+			t.Errorf("sandbox/process/confine links %s, which takes long to initialise", dep)
 		}
 	}
 }

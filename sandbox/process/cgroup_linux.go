@@ -60,7 +60,9 @@ func (n *Native) newGroup(l Limits) (*group, error) {
 	}
 	g := &group{dir: dir}
 	for _, set := range [][2]string{
-		{"memory.max", strconv.FormatInt(l.Memory, 10)}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"},
+		{"memory.max", strconv.FormatInt(l.Memory, 10)},
+		{"memory.swap.max", "0"},
+		{"memory.oom.group", "1"},
 		{"pids.max", strconv.Itoa(l.Processes + supervisorThreads)},
 	} {
 		err := os.WriteFile(filepath.Join(dir, set[0]), []byte(set[1]), 0)

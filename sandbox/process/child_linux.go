@@ -53,7 +53,7 @@ func (n *Native) start(l launch) (*child, error) {
 		return nil, fmt.Errorf("start sandboxed process: %w", err)
 	}
 	attr := &os.ProcAttr{
-		Env:   []string{"GOMAXPROCS=2", "GOGC=off", "GOTRACEBACK=none"},
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off", "GOTRACEBACK=none"},
 		Files: []*os.File{l.files[0], l.files[1], l.files[2], theirs},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
@@ -70,7 +70,12 @@ func (n *Native) start(l launch) (*child, error) {
 	}
 	p, err := os.StartProcess(n.self, []string{confine.Name}, attr)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start sandboxed process: %w", bare(err)), control.Close())
+		missing := always // what the kernel refuses now it may have granted before
+		if l.setup.Namespaces {
+			missing = LayerNamespaces
+		}
+		_ = control.Close()
+		return nil, &UnavailableError{Missing: missing, Reasons: []string{"start sandboxed process: " + bare(err).Error()}}
 	}
 	c := &child{process: p, control: control.(*net.UnixConn), namespaces: l.setup.Namespaces} //nolint:forcetypeassert // of a Unix socket
 	if err := c.brief(l.setup); err != nil {
@@ -100,8 +105,7 @@ func (c *child) brief(s *confine.Setup) error {
 }
 
 func (c *child) send(kind confine.Kind, payload any) error {
-	frame := make([]byte, confine.HeaderSize)
-	frame[0] = byte(kind)
+	frame := append(make([]byte, 0, confine.HeaderSize), byte(kind), 0, 0, 0, 0)
 	if payload != nil {
 		text, err := json.Marshal(payload)
 		if err != nil {
@@ -220,7 +224,7 @@ func (c *child) ended() {
 	}
 }
 
-// reap takes the child's end, after ending what it left behind. kill must not be called afterwards.
+// reap takes the child's end, after ending what it left behind. Then kill must no longer be called.
 func (c *child) reap() (*os.ProcessState, error) {
 	c.ended()
 	c.kill()

@@ -124,7 +124,6 @@ func environ(c Command, path string) ([]string, error) {
 
 // rlimits are the limits of each process. The kernel counts processes by user, but in a user namespace those of the namespace.
 func rlimits(l Limits, namespaces bool) []confine.Rlimit {
-
 	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
 	out := []confine.Rlimit{
 		same(unix.RLIMIT_CORE, 0),

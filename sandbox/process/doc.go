@@ -10,6 +10,6 @@
 // socket. It has no network but, if [Command.Proxy] is set, a proxy inside the worker. It and all processes that it starts
 // have ended when [Native.Run] returns.
 //
-// All of them share the host's kernel: a program that exploits a defect of the kernel is not stopped. docs/sandbox.md says
-// what is stopped by which layer, and what is not.
+// All of them share the host's kernel: a program that exploits a defect of the kernel is not stopped. The page
+// docs/sandbox.md says what is stopped by which layer, and what is not.
 package process

@@ -5,7 +5,7 @@ import "strings"
 // Layers is a set of what confines a program.
 type Layers uint32
 
-// The layers. docs/sandbox.md says what each stops.
+// The layers. What each stops is in docs/sandbox.md.
 const (
 	LayerLandlock   Layers = 1 << iota // Files, signals and sockets, by the Landlock of the kernel.
 	LayerSeccomp                       // System calls that programs do not need, and those of other architectures.

@@ -106,7 +106,7 @@ func refuse(errno unix.Errno, calls ...uint32) error {
 // binary is a copy of the test binary that every user may run.
 func binary(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "process-test-") // t.TempDir belongs to one user alone
+	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // t.TempDir belongs to one user alone
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func again(t *testing.T, test, role, mode string, attr *syscall.SysProcAttr) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	temp, err := os.MkdirTemp("", "again-")
+	temp, err := os.MkdirTemp("", "again-") //nolint:usetesting // as above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,10 +301,10 @@ func playWorker() int {
 	}
 	var c process.Command
 	if err := json.NewDecoder(os.Stdin).Decode(&struct {
-		Path     *string
-		Args     *[]string
-		Env      *[]string
-		ReadOnly *[]string
+		Path     *string   `json:"path"`
+		Args     *[]string `json:"args"`
+		Env      *[]string `json:"env"`
+		ReadOnly *[]string `json:"readOnly"`
 	}{&c.Path, &c.Args, &c.Env, &c.ReadOnly}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -327,7 +327,7 @@ func TestKilledWorker(t *testing.T) {
 				t.Skip("left out: this machine has no namespaces")
 			}
 			c, token := a.command("sleep")
-			text, err := json.Marshal(map[string]any{"Path": c.Path, "Args": c.Args, "Env": c.Env, "ReadOnly": c.ReadOnly})
+			text, err := json.Marshal(map[string]any{"path": c.Path, "args": c.Args, "env": c.Env, "readOnly": c.ReadOnly})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ func TestManyAtOnce(t *testing.T) {
 		errs := make(chan error, calls)
 		for i := range calls {
 			done.Go(func() {
-				want := fmt.Sprintf("%d", i)
+				want := strconv.Itoa(i)
 				r, err := a.Run(t.Context(), process.Command{Path: "sh", Args: []string{"-c", "echo $0", want}, Begin: func() error {
 					running, waiting := a.Load()
 					raise(&most, int64(running))

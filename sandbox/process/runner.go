@@ -45,7 +45,8 @@ type Command struct {
 	// Output is called with what the program writes, as it comes, from one goroutine at a time, for at most Limits.Output
 	// bytes. The slice is valid during the call. Run waits for it: a slow Output slows the program down.
 	Output func(Stream, []byte)
-	// Begin is called once, when everything is ready and before the program starts. After an error the program never starts.
+	// Begin is called once, when everything is ready and before the program starts. After an error the program never starts. It may
+	// still not start if the kernel refuses to execute the file, which is a [CommandError].
 	Begin func() error
 }
 

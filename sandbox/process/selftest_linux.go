@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -128,9 +129,9 @@ func tryRlimits(namespaces bool) []confine.Rlimit {
 
 // judged returns the text after the first condition that does not hold.
 func judged(pairs ...any) error {
-	for i := 0; i < len(pairs); i += 2 {
-		if ok, _ := pairs[i].(bool); !ok {
-			return fmt.Errorf("in the self-test %v", pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[0] != true {
+			return fmt.Errorf("in the self-test %v", pair[1])
 		}
 	}
 	return nil

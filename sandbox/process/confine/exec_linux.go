@@ -113,7 +113,7 @@ func (p *program) fork() (pid int, err error) {
 	}
 	defer unix.Close(failed[0])
 	pid, errno := p.forkTo(failed[1])
-	unix.Close(failed[1])
+	_ = unix.Close(failed[1])
 	runtime.KeepAlive(p)
 	if errno != 0 {
 		return 0, os.NewSyscallError("fork", errno)

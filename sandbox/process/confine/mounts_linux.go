@@ -76,7 +76,7 @@ func (s *Setup) fill(root string) error {
 		return err
 	}
 	temp := root + TempAt
-	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := mkdir(temp, 0o700); err != nil {
 		return step("make temporary folder", err)
 	}
 	options := "mode=700,nr_inodes=16384,size=" + strconv.FormatInt(s.TempSize, 10)
@@ -95,13 +95,13 @@ func (s *Setup) fill(root string) error {
 	}
 	// Containers hide parts of /proc, and the kernel then lets no other be mounted: a program does without.
 	proc := root + "/proc"
-	if err := os.Mkdir(proc, 0o555); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := mkdir(proc, 0o555); err != nil {
 		return step("make /proc", err)
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	if unix.Mount("proc", proc, "proc", flags, "") == nil {
 		// As user 0 of the host the kernel counts no processes: the numbers of this namespace bound them. Older kernels do not.
-		_ = os.WriteFile(proc+"/sys/kernel/pid_max", []byte("301"), 0)
+		_ = create(proc+"/sys/kernel/pid_max", "301", unix.O_WRONLY, 0)
 		return step("protect /proc", unix.Mount("", proc, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, ""))
 	}
 	return nil
@@ -117,7 +117,7 @@ func show(root, path string) error {
 		return err
 	}
 	at := root + path
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	if err := mkdirAll(filepath.Dir(at)); err != nil {
 		return err
 	}
 	switch {
@@ -126,17 +126,13 @@ func show(root, path string) error {
 		if err != nil {
 			return err
 		}
-		return os.Symlink(target, at)
+		return unix.Symlink(target, at)
 	case info.IsDir():
-		if err := os.MkdirAll(at, 0o755); err != nil {
+		if err := mkdirAll(at); err != nil {
 			return err
 		}
 	default:
-		f, err := os.OpenFile(at, os.O_CREATE|os.O_RDONLY, 0o444)
-		if err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
+		if err := create(at, "", unix.O_CREAT|unix.O_RDONLY, 0o444); err != nil {
 			return err
 		}
 	}
@@ -144,6 +140,42 @@ func show(root, path string) error {
 		return err
 	}
 	return protect(at, unix.AT_RECURSIVE)
+}
+
+// The library's functions of files would start its poller, which takes as long as all of the mounts.
+
+// mkdir makes a folder, unless there is one.
+func mkdir(path string, mode uint32) error {
+	if err := unix.Mkdir(path, mode); err != unix.EEXIST {
+		return err
+	}
+	return nil
+}
+
+// mkdirAll makes a folder and those above it.
+func mkdirAll(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' {
+			if err := mkdir(path[:i], 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return mkdir(path, 0o755)
+}
+
+// create makes a file, unless there is one; without text, to mount something over it.
+func create(path, text string, flags int, mode uint32) error {
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if text == "" {
+		return nil
+	}
+	_, err = unix.Write(fd, []byte(text))
+	return err
 }
 
 // protect makes mounts read-only, without devices and set-user-id programs.
@@ -154,11 +186,11 @@ func protect(at string, flags uint) error {
 }
 
 func fillDev(dev string) error {
-	if err := os.Mkdir(dev, 0o755); err != nil {
+	if err := mkdir(dev, 0o755); err != nil {
 		return step("make /dev", err)
 	}
 	for _, name := range devices() {
-		if err := os.WriteFile(filepath.Join(dev, name), nil, 0o666); err != nil {
+		if err := create(filepath.Join(dev, name), "", unix.O_CREAT|unix.O_RDONLY, 0o666); err != nil {
 			return step("make /dev/"+name, err)
 		}
 		err := unix.Mount("/dev/"+name, filepath.Join(dev, name), "", unix.MS_BIND, "")
@@ -167,7 +199,7 @@ func fillDev(dev string) error {
 		}
 	}
 	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
-		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+		if err := unix.Symlink(target, filepath.Join(dev, name)); err != nil {
 			return step("make /dev/"+name, err)
 		}
 	}
@@ -176,14 +208,14 @@ func fillDev(dev string) error {
 
 // fillEtc names the program's user, which many programs ask for.
 func fillEtc(etc string) error {
-	if err := os.MkdirAll(etc, 0o755); err != nil {
+	if err := mkdir(etc, 0o755); err != nil {
 		return step("make /etc", err)
 	}
 	id := strconv.Itoa(ID)
 	for name, text := range map[string]string{
 		"passwd": "sandbox:x:" + id + ":" + id + "::" + TempAt + ":/bin/sh\n", "group": "sandbox:x:" + id + ":\n",
 	} {
-		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o444); err != nil {
+		if err := create(filepath.Join(etc, name), text, unix.O_CREAT|unix.O_WRONLY, 0o444); err != nil {
 			return step("make /etc/"+name, err)
 		}
 	}
@@ -205,7 +237,7 @@ func (s *Setup) mountWorkspace(at string) error {
 	if uint64(st.Dev) != s.Device || st.Ino != s.Inode { //nolint:unconvert // other types on other systems
 		return step("open workspace", errors.New("its folder was replaced"))
 	}
-	if err := os.Mkdir(at, 0o700); err != nil {
+	if err := mkdir(at, 0o700); err != nil {
 		return step("mount workspace", err)
 	}
 	if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(fd), at, "", unix.MS_BIND, ""); err != nil {

@@ -17,7 +17,7 @@ func (p *Probe) try(s Setup) Tried {
 	t.Kill = attempt(unix.Kill(p.Parent, 0))
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 	t.Socket = attempt(err)
 	_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 0, 0, 0)
@@ -33,14 +33,18 @@ func tryLimits(t *Tried, limits []Rlimit) {
 	for _, l := range limits {
 		_ = unix.Prlimit(0, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Max}, nil) // the attempts show whether it did
 	}
+	var opened []int
 	var err error
-	for range 1 << 10 {
-		if _, err = unix.Dup(ControlFD); err != nil {
-			break
+	for err == nil && len(opened) < 1<<10 {
+		var fd int
+		if fd, err = unix.Dup(ControlFD); err == nil {
+			opened = append(opened, fd)
 		}
 	}
 	t.Files = attempt(err)
-	_ = unix.CloseRange(WorkspaceFD+1, ^uint(0)>>33, 0)
+	for _, fd := range opened {
+		_ = unix.Close(fd)
+	}
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		for {

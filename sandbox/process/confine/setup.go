@@ -41,24 +41,30 @@ type Probe struct {
 
 // Tried is what became of each attempt of a self-test: the name of an error such as EPERM, empty if it succeeded.
 type Tried struct {
-	Read, Write, Kill, Socket, Ring, Fork, Files string
+	Read   string `json:"read"`
+	Write  string `json:"write"`
+	Kill   string `json:"kill"`
+	Socket string `json:"socket"`
+	Ring   string `json:"ring"` // An io_uring.
+	Fork   string `json:"fork"`
+	Files  string `json:"files"` // More than it may.
 
-	PID int // The child's own.
+	PID int `json:"pid"` // The child's own.
 }
 
 // Ended is how a program ended that the child waited for.
 type Ended struct {
-	Code   int
-	Signal int
-	CPU    int64 // Nanoseconds.
-	Memory int64 // Bytes.
+	Code   int   `json:"code"`
+	Signal int   `json:"signal"`
+	CPU    int64 `json:"cpu"`    // Nanoseconds.
+	Memory int64 `json:"memory"` // Bytes.
 }
 
 // Failed is what the child could not do.
 type Failed struct {
-	Step  string
-	Errno int // 0: unknown.
-	Text  string
+	Step  string `json:"step"`
+	Errno int    `json:"errno"` // 0: unknown.
+	Text  string `json:"text"`
 }
 
 // StepDir is the step of a child that fails if the working directory does not exist.
