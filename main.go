@@ -17,7 +17,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	process.Init() // in the child that runs a program for a tool, it does not return
+	process.Init()                                                               // in the child that runs a program for a tool, it does not return
 	if code := engine.Main(os.Args, os.Stdin, os.Stdout, os.Stderr); code >= 0 { // a program of run_code: see package engine
 		os.Exit(code)
 	}
