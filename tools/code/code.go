@@ -156,7 +156,7 @@ func (c *coder) program(call *tools.Call, in args) (confined.Program, error) {
 		return confined.Program{}, fmt.Errorf("write program: %w", err)
 	}
 	return confined.Program{
-		Path: c.executable, Args: []string{engine.Arg}, Stdin: text, Offline: true, Folders: append(folders, c.executable), More: engineTime,
+		Path: c.executable, Args: []string{engine.Arg}, Env: []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}, Stdin: text, Offline: true, Folders: append(folders, c.executable), More: engineTime,
 		Limits: process.Limits{Wall: wall, Memory: memory + engineMemory, AddressSpace: memory + engineAddresses},
 	}, nil
 }
