@@ -44,11 +44,11 @@ func (n *Native) setup(c Command) (*confine.Setup, error) {
 	}
 	l := c.Limits.or(n.cfg.Limits)
 	s := &confine.Setup{
-		Namespaces: n.layers.Has(LayerNamespaces), Landlock: true, Seccomp: true, Limits: true, ABI: n.abi,
+		Namespaces: n.layers.Has(LayerNamespaces), Landlock: true, Limits: true, ABI: n.abi,
 		Path: path, Args: append([]string{c.Path}, c.Args...), Env: env,
 		Dir: c.Dir, ReadOnly: slices.Concat(n.cfg.ReadOnly, c.ReadOnly), TempSize: l.Temp, Proxy: c.Proxy != nil,
 	}
-	s.Rlimits = rlimits(l, s.Namespaces)
+	s.Rlimits, s.Filter = rlimits(l, s.Namespaces), packed(filter(!s.Namespaces, s.Proxy))
 	return s, nil
 }
 

@@ -95,25 +95,25 @@ func (n *Native) proofs() []proof {
 	if !n.cfg.NoNamespaces {
 		out = append(out,
 			proof{layer: LayerNamespaces, setup: confine.Setup{Namespaces: true}, judge: func(t confine.Tried) error {
-				return judged(t.PID == 1, "it sees other processes", t.Read == "ENOENT" && t.Write == "ENOENT", "it sees files of the host")
+				return judged(t.PID == 1, "it sees other processes", t.Read == unix.ENOENT && t.Write == unix.ENOENT, "it sees files of the host")
 			}},
 			proof{layer: LayerProcesses, setup: confine.Setup{Namespaces: true, Limits: true}, judge: func(t confine.Tried) error {
-				return judged(t.Fork == "EAGAIN", "it started more processes than it may, as the kernel lets a worker that is root")
+				return judged(t.Fork == unix.EAGAIN, "it started more processes than it may, as the kernel lets a worker that is root")
 			}})
 	}
 	return append(out,
 		proof{layer: LayerLandlock, setup: confine.Setup{Landlock: true}, judge: func(t confine.Tried) error {
-			return judged(t.Read != "" && t.Write != "", "it opened a file that no rule allows", root || n.abi < 6 || t.Kill == "EPERM", "it reached the worker")
+			return judged(t.Read != 0 && t.Write != 0, "it opened a file that no rule allows", root || n.abi < 6 || t.Kill == unix.EPERM, "it reached the worker")
 		}},
-		proof{layer: LayerSeccomp, setup: confine.Setup{Seccomp: true}, judge: func(t confine.Tried) error {
-			return judged(t.Socket == "EPERM", "it opened a socket", t.Ring == "EPERM", "it made an io_uring")
+		proof{layer: LayerSeccomp, setup: confine.Setup{Filter: packed(filter(true, false))}, judge: func(t confine.Tried) error {
+			return judged(t.Socket == unix.EPERM, "it opened a socket", t.Ring == unix.EPERM, "it made an io_uring")
 		}},
 		proof{layer: LayerLimits, setup: confine.Setup{Limits: true}, judge: func(t confine.Tried) error {
-			return judged(t.Files == "EMFILE", "it opened more files than it may")
+			return judged(t.Files == unix.EMFILE, "it opened more files than it may")
 		}},
-		proof{everything: true, setup: confine.Setup{Landlock: true, Seccomp: true, Limits: true}, judge: func(t confine.Tried) error {
-			return judged(t.Read != "" && t.Write != "", "it opened a file of the worker", t.Socket == "EPERM" && t.Ring == "EPERM", "it made a system call that is denied",
-				t.Files == "EMFILE", "it opened more files than it may")
+		proof{everything: true, setup: confine.Setup{Landlock: true, Limits: true, Filter: packed(filter(true, false))}, judge: func(t confine.Tried) error {
+			return judged(t.Read != 0 && t.Write != 0, "it opened a file of the worker", t.Socket == unix.EPERM && t.Ring == unix.EPERM, "it made a system call that is denied",
+				t.Files == unix.EMFILE, "it opened more files than it may")
 		}},
 	)
 }

@@ -11,8 +11,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
 
 func init() { //nolint:gochecknoinits // the packages of the whole program would be initialised first, for each sandboxed process
@@ -27,14 +26,14 @@ func run() {
 	var s Setup
 	kind, err := receive(&s)
 	if err != nil || kind != KindSetup {
-		unix.Exit(FailedCode) // started by hand, or the parent is gone
+		syscall.Exit(FailedCode) // started by hand, or the parent is gone
 	}
 	if err := s.confine(); err != nil {
 		fail(err)
 	}
 	if s.Probe != nil {
 		must(send(KindTried, s.Probe.try(s)))
-		unix.Exit(0)
+		syscall.Exit(0)
 	}
 	p, err := prepare(s)
 	if err != nil {
@@ -42,7 +41,7 @@ func run() {
 	}
 	must(send(KindReady, nil))
 	if kind, err := receive(nil); err != nil || kind != KindGo {
-		unix.Exit(FailedCode)
+		syscall.Exit(FailedCode)
 	}
 	if s.Namespaces {
 		p.supervise()
@@ -53,13 +52,13 @@ func run() {
 // confine applies the layers, from the outermost to the innermost.
 func (s *Setup) confine() error {
 	// The program gets no file but its three; some are of this process's own runtime, so it keeps them.
-	if err := unix.CloseRange(ControlFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := call(sysCloseRange, ControlFD, math.MaxInt32, closeRangeCloexec); err != nil {
 		return step("close files", err)
 	}
 	if os.Geteuid() == 0 {
 		return step("drop privileges", errors.New("programs are never run as user 0: run the worker as another user"))
 	}
-	unix.Umask(0o022)
+	syscall.Umask(0o022)
 	if s.Namespaces {
 		if err := s.enter(); err != nil {
 			return err
@@ -71,7 +70,7 @@ func (s *Setup) confine() error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+	if err := prctl(prSetNoNewPrivs, 1); err != nil {
 		return step("set no_new_privs", err)
 	}
 	if s.Landlock {
@@ -79,40 +78,50 @@ func (s *Setup) confine() error {
 			return err
 		}
 	}
-	if s.Seccomp {
-		return step("load the filter of system calls", load(filter(!s.Namespaces, s.Proxy)))
+	if len(s.Filter) > 0 {
+		return step("load the filter of system calls", load(s.Filter))
 	}
 	return nil
 }
 
 // chdir enters the working directory, and follows no link on the way.
 func (s *Setup) chdir() error {
-	at, fd := s.Temp, unix.AT_FDCWD
+	at, fd, resolve := s.Temp, atFDCWD, uint64(0)
 	if s.Namespaces {
 		at = TempAt
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC}
 	if s.Workspace != "" {
-		fd, at = WorkspaceFD, s.Dir
-		how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+		fd, at, resolve = WorkspaceFD, s.Dir, resolveBeneath|resolveNoSymlinks|resolveNoMagiclinks
 		if at == "" {
 			at = "."
 		}
 		if s.Namespaces { // the descriptor is of a mount that is gone
-			root, err := unix.Open(WorkspaceAt, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			root, err := syscall.Open(WorkspaceAt, oPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 			if err != nil {
 				return step("open workspace", err)
 			}
-			defer unix.Close(root)
+			defer syscall.Close(root)
 			fd = root
 		}
 	}
-	dir, err := unix.Openat2(fd, at, &how)
+	dir, err := openat2(fd, at, resolve)
 	if err != nil {
 		return step(StepDir, err)
 	}
-	defer unix.Close(dir)
-	return step(StepDir, unix.Fchdir(dir))
+	defer syscall.Close(dir)
+	return step(StepDir, syscall.Fchdir(dir))
+}
+
+// load applies a filter to this thread and the program that is started from it.
+func load(filter []byte) error {
+	const size = int(unsafe.Sizeof(syscall.SockFilter{}))
+	instructions := make([]syscall.SockFilter, len(filter)/size)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&instructions[0])), len(instructions)*size), filter)
+	program := syscall.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	if _, _, errno := syscall.Syscall(sysSeccomp, seccompSetModeFilter, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // stepError is a step that failed.
@@ -142,13 +151,13 @@ func fail(err error) {
 		f.Errno = int(errno)
 	}
 	_ = send(KindFailed, f) // the parent may be gone
-	unix.Exit(FailedCode)
+	syscall.Exit(FailedCode)
 }
 
 // must ends the child if its parent is gone.
 func must(err error) {
 	if err != nil {
-		unix.Exit(FailedCode)
+		syscall.Exit(FailedCode)
 	}
 }
 
@@ -160,7 +169,7 @@ func receive(into any) (Kind, error) {
 	}
 	size := binary.BigEndian.Uint32(header[1:])
 	if size > MaxFrame {
-		return 0, unix.EMSGSIZE
+		return 0, syscall.EMSGSIZE
 	}
 	payload := make([]byte, size)
 	if err := readFull(payload); err != nil {
@@ -174,9 +183,9 @@ func receive(into any) (Kind, error) {
 
 func readFull(b []byte) error {
 	for len(b) > 0 {
-		n, err := unix.Read(ControlFD, b)
+		n, err := syscall.Read(ControlFD, b)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return err
 		case n == 0:
@@ -200,11 +209,11 @@ func send(kind Kind, payload any, fds ...int) error {
 	}
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-HeaderSize))
 	if len(fds) > 0 {
-		return unix.Sendmsg(ControlFD, frame, unix.UnixRights(fds...), nil, 0)
+		return syscall.Sendmsg(ControlFD, frame, syscall.UnixRights(fds...), nil, 0)
 	}
 	for len(frame) > 0 {
-		n, err := unix.Write(ControlFD, frame)
-		if errors.Is(err, unix.EINTR) {
+		n, err := syscall.Write(ControlFD, frame)
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {

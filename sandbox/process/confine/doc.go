@@ -2,8 +2,8 @@
 // itself as its parent says and becomes the program.
 //
 // It is a leaf with few imports, and begins in its init function: the other packages of a large program take longer to
-// initialise than everything that is done here. It uses system calls alone, for it must not depend on what is initialised
-// later.
+// initialise than everything that is done here. It links the standard library alone, because Go initialises packages in the order of
+// their paths: golang.org/x/sys comes after github.com.
 package confine
 
 // Name is the name (argv[0]) under which the child is started, without arguments.

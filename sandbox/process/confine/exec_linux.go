@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // program is what is to be started, in the form that the kernel takes: a child of a fork can make nothing.
@@ -22,13 +20,13 @@ type program struct {
 
 type limit struct {
 	resource uintptr
-	value    unix.Rlimit
+	value    syscall.Rlimit
 }
 
 func prepare(s Setup) (*program, error) {
 	p := new(program)
 	var err error
-	if p.path, err = unix.BytePtrFromString(s.Path); err != nil {
+	if p.path, err = syscall.BytePtrFromString(s.Path); err != nil {
 		return nil, step("start program", err)
 	}
 	if p.args, err = syscall.SlicePtrFromStrings(s.Args); err != nil {
@@ -38,7 +36,7 @@ func prepare(s Setup) (*program, error) {
 		return nil, step("start program", err)
 	}
 	for _, r := range s.Rlimits {
-		p.limits = append(p.limits, limit{uintptr(r.Resource), unix.Rlimit{Cur: r.Soft, Max: r.Max}})
+		p.limits = append(p.limits, limit{uintptr(r.Resource), syscall.Rlimit{Cur: r.Soft, Max: r.Max}})
 	}
 	return p, nil
 }
@@ -54,11 +52,11 @@ func (p *program) become() error { return syscall.Errno(p.exec()) }
 func (p *program) exec() uint32 {
 	for i := range p.limits {
 		l := &p.limits[i]
-		if _, _, errno := syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value)), 0, 0, 0); errno != 0 {
+		if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value)), 0, 0, 0); errno != 0 {
 			return uint32(errno)
 		}
 	}
-	_, _, errno := syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.path)), uintptr(unsafe.Pointer(&p.args[0])), uintptr(unsafe.Pointer(&p.env[0])))
+	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(p.path)), uintptr(unsafe.Pointer(&p.args[0])), uintptr(unsafe.Pointer(&p.env[0])))
 	return uint32(errno)
 }
 
@@ -71,11 +69,11 @@ func (p *program) supervise() {
 	}
 	go obey()
 	for {
-		var status unix.WaitStatus
-		var used unix.Rusage
-		got, err := unix.Wait4(-1, &status, 0, &used)
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		got, err := syscall.Wait4(-1, &status, 0, &used)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
 			fail(step("wait for program", err))
@@ -87,7 +85,7 @@ func (p *program) supervise() {
 			end.Signal = int(status.Signal())
 		}
 		must(send(KindEnded, end))
-		unix.Exit(0)
+		syscall.Exit(0)
 	}
 }
 
@@ -96,10 +94,10 @@ func obey() {
 	for {
 		kind, err := receive(nil)
 		if err != nil {
-			unix.Exit(FailedCode) // the parent is gone
+			syscall.Exit(FailedCode) // the parent is gone
 		}
 		if kind == KindTerminate {
-			_ = unix.Kill(-1, unix.SIGTERM) // all but this process; there may be none left
+			_ = syscall.Kill(-1, syscall.SIGTERM) // all but this process; there may be none left
 		}
 	}
 }
@@ -108,20 +106,20 @@ func obey() {
 // process.
 func (p *program) fork() (pid int, err error) {
 	var failed [2]int
-	if err := unix.Pipe2(failed[:], unix.O_CLOEXEC); err != nil {
+	if err := syscall.Pipe2(failed[:], syscall.O_CLOEXEC); err != nil {
 		return 0, err
 	}
-	defer unix.Close(failed[0])
+	defer syscall.Close(failed[0])
 	pid, errno := p.forkTo(failed[1])
-	_ = unix.Close(failed[1])
+	_ = syscall.Close(failed[1])
 	runtime.KeepAlive(p)
 	if errno != 0 {
 		return 0, os.NewSyscallError("fork", errno)
 	}
 	var code [4]byte
 	for {
-		n, err := unix.Read(failed[0], code[:])
-		if errors.Is(err, unix.EINTR) {
+		n, err := syscall.Read(failed[0], code[:])
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err == nil && n == len(code) {
@@ -136,18 +134,18 @@ func (p *program) fork() (pid int, err error) {
 //go:nosplit
 //go:norace
 func (p *program) forkTo(failed int) (int, syscall.Errno) {
-	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		return int(pid), errno
 	}
 	code := uint32(0)
-	if _, _, errno := syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0); errno != 0 {
 		code = uint32(errno)
 	} else {
 		code = p.exec()
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(failed), uintptr(unsafe.Pointer(&code)), 4)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(failed), uintptr(unsafe.Pointer(&code)), 4)
 	for {
-		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, FailedCode, 0, 0)
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, FailedCode, 0, 0)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
-
-	"golang.org/x/sys/unix"
+	"strings"
+	"syscall"
+	"unsafe"
 )
 
 // devices are those that a program has, in /dev.
@@ -18,10 +18,10 @@ func devices() []string { return []string{"null", "zero", "full", "random", "ura
 // enter makes the new namespaces a place of their own: another root with a copy of the few things that a program needs.
 func (s *Setup) enter() error {
 	// Hides /proc/1 of the sandbox from the program. Late enough: the parent has written the user map.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+	if err := prctl(prSetDumpable, 0); err != nil {
 		return step("hide process", err)
 	}
-	if err := unix.Sethostname([]byte("sandbox")); err != nil {
+	if err := syscall.Sethostname([]byte("sandbox")); err != nil {
 		return step("set host name", err)
 	}
 	if s.Proxy {
@@ -29,7 +29,7 @@ func (s *Setup) enter() error {
 			return err
 		}
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return step("separate mounts", err)
 	}
 	root, err := place()
@@ -39,16 +39,16 @@ func (s *Setup) enter() error {
 	if err := s.fill(root); err != nil {
 		return err
 	}
-	if err := unix.Chdir(root); err != nil {
+	if err := syscall.Chdir(root); err != nil {
 		return step("enter root", err)
 	}
-	if err := unix.PivotRoot(".", "."); err != nil { // the old root ends up over the new one, and is taken away
+	if err := syscall.PivotRoot(".", "."); err != nil { // the old root ends up over the new one, and is taken away
 		return step("change root", err)
 	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
 		return step("leave old root", err)
 	}
-	if err := unix.Chdir("/"); err != nil {
+	if err := syscall.Chdir("/"); err != nil {
 		return step("enter root", err)
 	}
 	return step("protect root", protect("/", 0))
@@ -58,7 +58,7 @@ func (s *Setup) enter() error {
 func place() (string, error) {
 	var errs []error
 	for _, dir := range []string{"/sys", "/mnt", "/srv", "/media"} {
-		err := unix.Mount("sandbox", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
+		err := syscall.Mount("sandbox", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
 		if err == nil {
 			return dir, nil
 		}
@@ -80,7 +80,7 @@ func (s *Setup) fill(root string) error {
 		return step("make temporary folder", err)
 	}
 	options := "mode=700,nr_inodes=16384,size=" + strconv.FormatInt(s.TempSize, 10)
-	if err := unix.Mount("tmp", temp, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+	if err := syscall.Mount("tmp", temp, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, options); err != nil {
 		return step("mount temporary folder", err)
 	}
 	if s.Workspace != "" {
@@ -98,11 +98,11 @@ func (s *Setup) fill(root string) error {
 	if err := mkdir(proc, 0o555); err != nil {
 		return step("make /proc", err)
 	}
-	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if unix.Mount("proc", proc, "proc", flags, "") == nil {
+	const flags = syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC
+	if syscall.Mount("proc", proc, "proc", flags, "") == nil {
 		// As user 0 of the host the kernel counts no processes: the numbers of this namespace bound them. Older kernels do not.
-		_ = create(proc+"/sys/kernel/pid_max", "301", unix.O_WRONLY, 0)
-		return step("protect /proc", unix.Mount("", proc, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, ""))
+		_ = create(proc+"/sys/kernel/pid_max", "301", syscall.O_WRONLY, 0)
+		return step("protect /proc", syscall.Mount("", proc, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|flags, ""))
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func show(root, path string) error {
 		return err
 	}
 	at := root + path
-	if err := mkdirAll(filepath.Dir(at)); err != nil {
+	if err := mkdirAll(at[:strings.LastIndexByte(at, '/')]); err != nil {
 		return err
 	}
 	switch {
@@ -126,27 +126,27 @@ func show(root, path string) error {
 		if err != nil {
 			return err
 		}
-		return unix.Symlink(target, at)
+		return syscall.Symlink(target, at)
 	case info.IsDir():
 		if err := mkdirAll(at); err != nil {
 			return err
 		}
 	default:
-		if err := create(at, "", unix.O_CREAT|unix.O_RDONLY, 0o444); err != nil {
+		if err := create(at, "", syscall.O_CREAT|syscall.O_RDONLY, 0o444); err != nil {
 			return err
 		}
 	}
-	if err := unix.Mount(path, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := syscall.Mount(path, at, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
 		return err
 	}
-	return protect(at, unix.AT_RECURSIVE)
+	return protect(at, atRecursive)
 }
 
 // The library's functions of files would start its poller, which takes as long as all of the mounts.
 
 // mkdir makes a folder, unless there is one.
 func mkdir(path string, mode uint32) error {
-	if err := unix.Mkdir(path, mode); err != unix.EEXIST {
+	if err := syscall.Mkdir(path, mode); err != syscall.EEXIST {
 		return err
 	}
 	return nil
@@ -166,23 +166,21 @@ func mkdirAll(path string) error {
 
 // create makes a file, unless there is one; without text, to mount something over it.
 func create(path, text string, flags int, mode uint32) error {
-	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, mode)
+	fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, mode)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer syscall.Close(fd)
 	if text == "" {
 		return nil
 	}
-	_, err = unix.Write(fd, []byte(text))
+	_, err = syscall.Write(fd, []byte(text))
 	return err
 }
 
 // protect makes mounts read-only, without devices and set-user-id programs.
-func protect(at string, flags uint) error {
-	return unix.MountSetattr(unix.AT_FDCWD, at, flags, &unix.MountAttr{
-		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
-	})
+func protect(at string, flags uintptr) error {
+	return setMount(at, flags, mountRDONLY|mountNOSUID|mountNODEV)
 }
 
 func fillDev(dev string) error {
@@ -190,16 +188,16 @@ func fillDev(dev string) error {
 		return step("make /dev", err)
 	}
 	for _, name := range devices() {
-		if err := create(filepath.Join(dev, name), "", unix.O_CREAT|unix.O_RDONLY, 0o666); err != nil {
+		if err := create(dev+"/"+name, "", syscall.O_CREAT|syscall.O_RDONLY, 0o666); err != nil {
 			return step("make /dev/"+name, err)
 		}
-		err := unix.Mount("/dev/"+name, filepath.Join(dev, name), "", unix.MS_BIND, "")
-		if err != nil && !errors.Is(err, unix.ENOENT) {
+		err := syscall.Mount("/dev/"+name, dev+"/"+name, "", syscall.MS_BIND, "")
+		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return step("mount /dev/"+name, err)
 		}
 	}
 	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
-		if err := unix.Symlink(target, filepath.Join(dev, name)); err != nil {
+		if err := syscall.Symlink(target, dev+"/"+name); err != nil {
 			return step("make /dev/"+name, err)
 		}
 	}
@@ -215,7 +213,7 @@ func fillEtc(etc string) error {
 	for name, text := range map[string]string{
 		"passwd": "sandbox:x:" + id + ":" + id + "::" + TempAt + ":/bin/sh\n", "group": "sandbox:x:" + id + ":\n",
 	} {
-		if err := create(filepath.Join(etc, name), text, unix.O_CREAT|unix.O_WRONLY, 0o444); err != nil {
+		if err := create(etc+"/"+name, text, syscall.O_CREAT|syscall.O_WRONLY, 0o444); err != nil {
 			return step("make /etc/"+name, err)
 		}
 	}
@@ -225,13 +223,13 @@ func fillEtc(etc string) error {
 // mountWorkspace mounts the workspace. The folder that the parent opened belongs to another mount namespace and cannot be
 // mounted, so it is opened again by its path, and must be the same.
 func (s *Setup) mountWorkspace(at string) error {
-	fd, err := unix.Open(s.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := syscall.Open(s.Workspace, oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return step("open workspace", err)
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	defer syscall.Close(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
 		return step("open workspace", err)
 	}
 	if uint64(st.Dev) != s.Device || st.Ino != s.Inode { //nolint:unconvert // other types on other systems
@@ -240,31 +238,31 @@ func (s *Setup) mountWorkspace(at string) error {
 	if err := mkdir(at, 0o700); err != nil {
 		return step("mount workspace", err)
 	}
-	if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(fd), at, "", unix.MS_BIND, ""); err != nil {
+	if err := syscall.Mount("/proc/self/fd/"+strconv.Itoa(fd), at, "", syscall.MS_BIND, ""); err != nil {
 		return step("mount workspace", err)
 	}
-	return step("mount workspace", unix.MountSetattr(unix.AT_FDCWD, at, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}))
+	return step("mount workspace", setMount(at, 0, mountNOSUID|mountNODEV))
 }
 
 // listen opens the proxy's listener in the new network namespace and hands it to the parent.
 func listen() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return step("open proxy", err)
 	}
-	defer unix.Close(fd)
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
+	defer syscall.Close(fd)
+	lo := struct { // struct ifreq
+		name  [syscall.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{name: [syscall.IFNAMSIZ]byte{'l', 'o'}, flags: syscall.IFF_UP}
+	if err := call(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&lo))); err != nil {
 		return step("open proxy", err)
 	}
-	lo.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: ProxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return step("open proxy", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: ProxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return step("open proxy", err)
-	}
-	if err := unix.Listen(fd, 128); err != nil {
+	if err := syscall.Listen(fd, 128); err != nil {
 		return step("open proxy", err)
 	}
 	return step("open proxy", send(KindListener, nil, fd))

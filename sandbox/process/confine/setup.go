@@ -1,14 +1,16 @@
 package confine
 
+import "syscall"
+
 // Setup is what the parent tells the child first.
 type Setup struct {
-	// What confines the program. All are true but in self-tests, which try each alone; Namespaces says that the child was started in
+	// What confines the program. All are set but in self-tests, which try each alone; Namespaces says that the child was started in
 	// namespaces of its own.
 	Namespaces bool
 	Landlock   bool
-	Seccomp    bool
 	Limits     bool
-	ABI        int // Of Landlock: what may be asked of this kernel.
+	ABI        int    // Of Landlock: what may be asked of this kernel.
+	Filter     []byte // Of system calls, as the kernel takes it.
 
 	Path string
 	Args []string // The name first.
@@ -39,15 +41,15 @@ type Probe struct {
 	Parent int    // Its process.
 }
 
-// Tried is what became of each attempt of a self-test: the name of an error such as EPERM, empty if it succeeded.
+// Tried is what became of each attempt of a self-test: the error of the kernel, 0 if it succeeded.
 type Tried struct {
-	Read   string `json:"read"`
-	Write  string `json:"write"`
-	Kill   string `json:"kill"`
-	Socket string `json:"socket"`
-	Ring   string `json:"ring"` // An io_uring.
-	Fork   string `json:"fork"`
-	Files  string `json:"files"` // More than it may.
+	Read   syscall.Errno `json:"read"`
+	Write  syscall.Errno `json:"write"`
+	Kill   syscall.Errno `json:"kill"`
+	Socket syscall.Errno `json:"socket"`
+	Ring   syscall.Errno `json:"ring"` // An io_uring.
+	Fork   syscall.Errno `json:"fork"`
+	Files  syscall.Errno `json:"files"` // More than it may.
 
 	PID int `json:"pid"` // The child's own.
 }

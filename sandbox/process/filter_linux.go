@@ -1,8 +1,9 @@
 //go:build amd64 || arm64
 
-package confine
+package process
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -121,12 +122,7 @@ func filter(alone, proxy bool) []unix.SockFilter {
 // tioclinux pastes into a console.
 const tioclinux = 0x541c
 
-// load applies a filter to this thread and the program that is started from it.
-func load(filter []unix.SockFilter) error {
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+// packed returns a filter as the kernel takes it.
+func packed(filter []unix.SockFilter) []byte {
+	return slices.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&filter[0])), len(filter)*int(unsafe.Sizeof(filter[0]))))
 }

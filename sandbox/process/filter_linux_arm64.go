@@ -1,4 +1,4 @@
-package confine
+package process
 
 import "golang.org/x/sys/unix"
 
