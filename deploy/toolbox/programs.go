@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/sandbox/process"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/code"
@@ -104,3 +106,35 @@ func (r refusing) Layers() process.Layers { return 0 }
 
 // Ready says why.
 func (r refusing) Ready() error { return r.err }
+
+// Programs finds out what the programs of the granted tools are confined by, and says what tools lack. Without such a tool granted is
+// false.
+func Programs(ctx context.Context, t *settings.Tools) (layers process.Layers, granted bool, err error) {
+	var run process.Runner
+	var lacks []error
+	n := Needs{ready: func(check func() error) { lacks = append(lacks, check()) }, programs: func(ctx context.Context) (process.Runner, error) {
+		if run != nil {
+			return run, nil
+		}
+		var err error
+		run, err = newRunner(ctx)
+		return run, err
+	}}
+	for _, f := range []struct {
+		name string
+		open family
+	}{{"code", codeTools}, {"shell", shellTools}} {
+		part, ok := t.Granted().Families[f.name]
+		if !ok {
+			continue
+		}
+		granted = true
+		if _, _, err := f.open(ctx, part, n); err != nil {
+			return 0, true, t.Wrong(strict.Under("spec."+f.name, err))
+		}
+	}
+	if run != nil {
+		layers = run.Layers()
+	}
+	return layers, granted, errors.Join(lacks...)
+}
