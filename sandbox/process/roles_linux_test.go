@@ -56,6 +56,11 @@ func play(role string) int {
 				}
 			}
 		}
+	case "masked-proc": // as in a container: a part of /proc is hidden, so the kernel lets no other be mounted
+		err = errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("masked", "/proc/tty", "tmpfs", unix.MS_RDONLY, ""))
+		if err = errors.Join(err, syscall.Setgroups(nil), syscall.Setgid(unprivileged), syscall.Setuid(unprivileged)); err == nil {
+			return again()
+		}
 	case "no-clone": // as in a container: its filter of system calls refuses namespaces and mounts
 		if err = refuse(unix.EPERM, unix.SYS_UNSHARE, unix.SYS_MOUNT, unix.SYS_SETNS); err == nil {
 			return again()
@@ -202,6 +207,23 @@ func TestAttacksWithoutNamespaces(t *testing.T) {
 			GidMappings: []syscall.SysProcIDMap{{HostID: 0, Size: 1}, {ContainerID: unprivileged, HostID: unprivileged, Size: 1}}, GidMappingsEnableSetgroups: true,
 		})
 	})
+}
+
+// In a container that hides parts of /proc, and lets programs make user namespaces.
+func TestAttacksWithMaskedProc(t *testing.T) {
+	needsRoot(t)
+	again(t, "^(TestAttacks|TestProcIsMissing)$", "masked-proc", "namespaces", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS})
+}
+
+// Part of TestAttacksWithMaskedProc.
+func TestProcIsMissing(t *testing.T) {
+	if os.Getenv(modeVariable) != "namespaces" {
+		return
+	}
+	a := newArena(t, process.Config{})
+	if r := a.run(t, process.Command{Path: "ls", Args: []string{"/proc"}}); r.ExitCode != 0 || len(r.Stdout) > 0 {
+		t.Errorf("%+v %s%s", r, r.Stdout, r.Stderr)
+	}
 }
 
 // Part of TestAttacksWithoutNamespaces.

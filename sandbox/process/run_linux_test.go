@@ -152,6 +152,19 @@ func TestBeginAndCancel(t *testing.T) {
 	})
 }
 
+// In namespaces older versions of Landlock do.
+func TestOlderLandlock(t *testing.T) {
+	a := newArena(t, process.Config{Require: process.LayerNamespaces})
+	for _, abi := range []int{3, 4, 5, 6} {
+		a.Knows(abi)
+		wantBlocked(t, a.attack(t, "files", a.canary, "/etc/shadow"), "ENOENT", "EACCES")
+		wantBlocked(t, a.attack(t, "worker"), "EPERM", "ESRCH", "EBADF")
+		if r := a.run(t, process.Command{Path: "touch", Args: []string{"here"}, Workspace: a.ws}); r.ExitCode != 0 {
+			t.Errorf("version %d: %+v %s", abi, r, r.Stderr)
+		}
+	}
+}
+
 // Programs that people expect to work do.
 func TestProgramsWork(t *testing.T) {
 	modes(t, func(t *testing.T, a *arena) {
