@@ -114,7 +114,7 @@ func (b *bench) do(language, text string, more ...any) (string, tools.Result) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r := tools.Result{}
+	var r tools.Result
 	checked, refusal := b.set.Check(messages.ToolCall{Name: "run_code", Arguments: string(raw)}, b.spec)
 	if refusal != nil {
 		r = *refusal
