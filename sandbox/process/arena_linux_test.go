@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package process_test
 
 import (
@@ -21,6 +23,9 @@ import (
 
 const attackerVariable = "LONGSHORE_TEST_ATTACKER"
 
+// built is the folder of the attacker, which TestMain removes.
+var built string
+
 // attacker is the program of testdata/attacker, built without the race detector, which needs more address space than a program
 // has in the sandbox.
 var attacker = sync.OnceValues(func() (string, error) {
@@ -31,6 +36,7 @@ var attacker = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "attacker")
 	build := exec.Command("go", "build", "-o", path, ".")
 	build.Dir, build.Env = filepath.Join("testdata", "attacker"), append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package process
 
 // Became lets a benchmark start another executable as the child.

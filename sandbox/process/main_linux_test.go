@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package process_test
 
 import (
@@ -11,5 +13,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) != "" {
 		os.Exit(play(os.Getenv(roleVariable)))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if built != "" {
+			_ = os.RemoveAll(built)
+		}
+		os.Exit(code)
+	}))
 }
