@@ -50,12 +50,18 @@ var forbidden = map[string][]string{
 	"worker/agenttest":   {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/live":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools/outbound":     {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
+	"tools/confined":     {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
+	"tools/shell":        {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
+	"tools/code":         {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
+	"tools/code/engine":  {"github.com/nats-io", "github.com/redis", "net/http", "messages", "worker", "dispatcher", "sandbox", "deploy", "tools/confined"},
 	"tools/mcp":          {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":           {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools/remote":       {"github.com/redis", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
 	"tools/sql":          {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
+	"sandbox/process":    {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
+	"sandbox/proxy":      {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 
 	"worker/model/httpstream": {"github.com/nats-io", "github.com/redis", "github.com/sashabaranov", "github.com/anthropics", "worker/runner", "dispatcher", "observability", "deploy"},
@@ -83,6 +89,19 @@ func TestImportsPointInwards(t *testing.T) {
 					t.Errorf("%s links %s, which it must not (%s)", pkg, dep, rule)
 				}
 			}
+		}
+	}
+}
+
+// Each start of a sandboxed process waits until all that its child links is initialised.
+func TestChildOfTheSandboxIsLight(t *testing.T) {
+	for _, dep := range deps(t, "./sandbox/process/confine") {
+		own, _ := strings.CutPrefix(dep, module)
+		if std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], "."); !std && own != "sandbox/process/confine" {
+			t.Errorf("sandbox/process/confine links %s, which is initialised after most packages", dep)
+		}
+		if strings.HasPrefix(dep, "net") || dep == "path/filepath" || strings.HasPrefix(dep, "crypto") || dep == "log/slog" || dep == "os/exec" {
+			t.Errorf("sandbox/process/confine links %s, which takes long to initialise", dep)
 		}
 	}
 }
@@ -199,7 +218,7 @@ func breaks(dep, pkg, rule string) bool {
 // Only the wiring imports leaves: it chooses between them.
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
-		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
+		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "tools/shell", "tools/code", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}

@@ -64,6 +64,8 @@ func TestDefinitionValidate(t *testing.T) {
 		"a small method":        {func(d *messages.Definition) { d.Grants.Methods = []string{"get"} }, "grants.methods[0]", "must be a method in capitals, such as GET"},
 		"a nameless database":   {func(d *messages.Definition) { d.Grants.Databases = []string{""} }, "grants.databases[0]", "is empty"},
 		"a long writable":       {func(d *messages.Definition) { d.Grants.Writable = []string{"a", long} }, "grants.writable[1]", "larger than 256 bytes"},
+		"a nameless program":    {func(d *messages.Definition) { d.Grants.Programs = []string{""} }, "grants.programs[0]", "is empty"},
+		"a long folder":         {func(d *messages.Definition) { d.Grants.Folders = []string{long} }, "grants.folders[0]", "larger than 256 bytes"},
 		"a key for all":         {func(d *messages.Definition) { d.Grants.KV = "fleet" }, "grants.kv", "must be run, session or tenant"},
 		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
 		"schema of a bad type": {func(d *messages.Definition) {

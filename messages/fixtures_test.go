@@ -80,6 +80,7 @@ func fullDefinition() messages.Definition {
 		Grants: &messages.Grants{
 			Hosts: []string{"api.example.com", "*.docs.example.com:8443"}, Methods: []string{"GET"}, Credentials: []string{"tracker"},
 			Databases: []string{"orders"}, Writable: []string{"orders"}, KV: messages.KVSession,
+			Programs: []string{"git"}, Folders: []string{"/usr/share/dict"},
 		},
 		ToolRetries: map[string]int{"read_file": 1},
 		Policy: &messages.Policy{

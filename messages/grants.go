@@ -18,6 +18,8 @@ type Grants struct {
 	Credentials []string `json:"credentials,omitzero"` // names of the operator's credentials
 	Databases   []string `json:"databases,omitzero"`   // names of the operator's databases
 	Writable    []string `json:"writable,omitempty"`   // of those, the ones that may be written; unlike the others it leaves nothing when it is absent
+	Programs    []string `json:"programs,omitzero"`    // that tools may run, by name
+	Folders     []string `json:"folders,omitzero"`     // of the operator, that programs may read
 	KV          string   `json:"kv,omitempty"`         // who shares what tools keep under a key: KVRun (default), KVSession or KVTenant
 }
 
@@ -51,7 +53,13 @@ func (g *Grants) check() error {
 		field string
 		names []string
 	}{
-		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials}, {"databases", g.Databases}, {"writable", g.Writable},
+		{"hosts", g.Hosts},
+		{"methods", g.Methods},
+		{"credentials", g.Credentials},
+		{"databases", g.Databases},
+		{"writable", g.Writable},
+		{"programs", g.Programs},
+		{"folders", g.Folders},
 	} {
 		if len(list.names) > maxGrants {
 			return &FieldError{Field: "grants." + list.field, Reason: fmt.Sprintf("more than %d", maxGrants)}
@@ -181,6 +189,8 @@ func (g *Grants) both(other *Grants) Grants {
 		Credentials: namesOfBoth(g.Credentials, other.Credentials),
 		Databases:   namesOfBoth(g.Databases, other.Databases),
 		Writable:    onBoth(g.Writable, other.Writable),
+		Programs:    namesOfBoth(g.Programs, other.Programs),
+		Folders:     namesOfBoth(g.Folders, other.Folders),
 		KV:          narrowest(g.KV, other.KV),
 	}
 }

@@ -24,6 +24,10 @@ const (
 	LiveRetry     LiveKind = "retry"     // the call has failed and is made again; text says why and when, for people
 	LiveCall      LiveKind = "tool_call" // goes on with the arguments of a tool call; the first message of a call may have none
 	LiveReset     LiveKind = "reset"     // the reply begins anew: forget what was shown of it
+
+	// LiveToolOutput is no part of a reply: it goes on with what a program of the tool call CallID writes while it runs. Its messages
+	// are numbered by themselves, from 1 for each call and attempt, and tool_execution_end replaces them.
+	LiveToolOutput LiveKind = "tool_output"
 )
 
 // Live is a piece of a reply that is being written, on Ref.LiveSubject. It is stored nowhere and may be lost; the
@@ -41,8 +45,8 @@ type Live struct {
 	Dropped int      `json:"dropped,omitempty"` // bytes that the worker left out right before this piece
 	Kind    LiveKind `json:"kind"`
 	Text    string   `json:"text,omitempty"`
-	CallID  string   `json:"callId,omitempty"`   // of a tool_call; message_end may have it under another id
-	Tool    string   `json:"toolName,omitempty"` // of a tool_call
+	CallID  string   `json:"callId,omitempty"`   // of a tool_call, which message_end may have under another id, or of tool_output
+	Tool    string   `json:"toolName,omitempty"` // of either
 }
 
 // maxLiveText bounds the text of one message in bytes; writers stay far below.
@@ -83,7 +87,7 @@ func DecodeLive(run Ref, data []byte) (Live, error) {
 // LiveSubject carries the run's replies while they are written. It is in no stream.
 func (r Ref) LiveSubject() string { return "live." + r.Tenant + "." + r.Run }
 
-// maxLiveReply bounds what a LiveReply keeps of text and of reasoning, in bytes each.
+// maxLiveReply bounds what a LiveReply keeps of text and of reasoning, and a LiveOutput, in bytes each.
 const maxLiveReply = 64 << 10
 
 // LivePlace is how far the live text of a run was read. The zero value is its beginning.
@@ -93,8 +97,12 @@ type LivePlace struct {
 }
 
 // Follow moves the place to a message. It reports whether the message is fresh (neither of a reply that was given up nor
-// seen before), whether a reply begins anew with it, and whether something right before it was lost.
+// seen before), whether a reply begins anew with it, and whether something right before it was lost. The output of tools is of no
+// reply.
 func (p *LivePlace) Follow(l *Live) (fresh, anew, gap bool) {
+	if l.Kind == LiveToolOutput {
+		return false, false, false
+	}
 	next := LivePlace{l.Step, l.Attempt, l.Try, l.N}
 	order := slices.Compare([]int{l.Step, l.Attempt, l.Try}, []int{p.Step, p.Attempt, p.Try})
 	if order < 0 || order == 0 && l.N <= p.N {
@@ -129,24 +137,53 @@ func (r *LiveReply) Add(l *Live) bool {
 	r.Incomplete = r.Incomplete || gap
 	switch l.Kind {
 	case LiveText:
-		r.Text = r.longer(r.Text, l.Text)
+		r.Text, r.Incomplete = longer(r.Text, l.Text, r.Incomplete)
 	case LiveReasoning:
-		r.Reasoning = r.longer(r.Reasoning, l.Text)
-	case LiveCall, LiveRetry, LiveReset: // text and reasoning are all that is kept
+		r.Reasoning, r.Incomplete = longer(r.Reasoning, l.Text, r.Incomplete)
+	case LiveCall, LiveRetry, LiveReset, LiveToolOutput: // text and reasoning are all that is kept
 	}
 	return true
 }
 
+// LiveOutput is what a program of a tool call writes while it runs, put together from live messages: that of the newest call that
+// wrote something. The zero value is ready for use.
+type LiveOutput struct {
+	Step, Attempt int
+	CallID        string
+	N             int    // of the newest message
+	Text          string // its end, if it is long
+	Incomplete    bool   // something before the end of what is here was lost or cut
+}
+
+// Add takes a message into account. False: it is of something else, of an attempt that was given up, or seen before, and changes
+// nothing.
+func (o *LiveOutput) Add(l *Live) bool {
+	if l.Kind != LiveToolOutput {
+		return false
+	}
+	order := slices.Compare([]int{l.Step, l.Attempt}, []int{o.Step, o.Attempt})
+	same := order == 0 && l.CallID == o.CallID
+	if order < 0 || same && l.N <= o.N {
+		return false
+	}
+	if !same {
+		*o = LiveOutput{Step: l.Step, Attempt: l.Attempt, CallID: l.CallID}
+	}
+	o.Incomplete = o.Incomplete || l.Dropped > 0 || l.N != o.N+1
+	o.N = l.N
+	o.Text, o.Incomplete = longer(o.Text, l.Text, o.Incomplete)
+	return true
+}
+
 // longer is a text with more at its end, cut at its beginning where it is too long.
-func (r *LiveReply) longer(text, more string) string {
+func longer(text, more string, incomplete bool) (string, bool) {
 	text += more
 	if len(text) <= maxLiveReply {
-		return text
+		return text, incomplete
 	}
-	r.Incomplete = true
 	from := len(text) - maxLiveReply
 	for from < len(text) && !utf8.RuneStart(text[from]) {
 		from++
 	}
-	return strings.Clone(text[from:])
+	return strings.Clone(text[from:]), true
 }

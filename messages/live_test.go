@@ -88,3 +88,43 @@ func TestLiveReply(t *testing.T) {
 		})
 	}
 }
+
+// What a program writes is put together call by call; it is of no reply.
+func TestLiveOutput(t *testing.T) {
+	t.Parallel()
+	piece := func(step, attempt int, call string, n int, text string) messages.Live {
+		return messages.Live{Step: step, Attempt: attempt, Try: 1, N: n, Kind: messages.LiveToolOutput, CallID: call, Text: text}
+	}
+	dropped := piece(1, 1, "a", 2, "c")
+	dropped.Dropped = 1
+	for name, tc := range map[string]struct {
+		in         []messages.Live
+		text       string
+		incomplete bool
+		ignored    int
+	}{
+		"pieces":              {[]messages.Live{piece(1, 1, "a", 1, "a"), piece(1, 1, "a", 2, "b")}, "ab", false, 0},
+		"twice":               {[]messages.Live{piece(1, 1, "a", 1, "a"), piece(1, 1, "a", 1, "a")}, "a", false, 1},
+		"a gap":               {[]messages.Live{piece(1, 1, "a", 1, "a"), piece(1, 1, "a", 3, "c")}, "ac", true, 0},
+		"dropped":             {[]messages.Live{piece(1, 1, "a", 1, "a"), dropped}, "ac", true, 0},
+		"another call":        {[]messages.Live{piece(1, 1, "a", 9, "a"), piece(1, 1, "b", 1, "b")}, "b", false, 0},
+		"the next attempt":    {[]messages.Live{piece(1, 1, "a", 2, "a"), piece(1, 2, "a", 1, "b")}, "b", false, 0},
+		"of a worker cut off": {[]messages.Live{piece(1, 2, "a", 1, "b"), piece(1, 1, "a", 9, "a")}, "b", false, 1},
+		"text of a reply":     {[]messages.Live{piece(1, 1, "a", 1, "a"), {Step: 1, Attempt: 1, Try: 1, N: 2, Kind: messages.LiveText, Text: "x"}}, "a", false, 1},
+		"much":                {[]messages.Live{piece(1, 1, "a", 1, strings.Repeat("é", 40<<10))}, strings.Repeat("é", 32<<10), true, 0},
+	} {
+		var o messages.LiveOutput
+		var r messages.LiveReply
+		ignored := 0
+		for _, l := range tc.in {
+			if !o.Add(&l) {
+				ignored++
+			} else if r.Add(&l) {
+				t.Errorf("%s: it is taken for a reply", name)
+			}
+		}
+		if o.Text != tc.text || o.Incomplete != tc.incomplete || ignored != tc.ignored {
+			t.Errorf("%s: got %.40q, incomplete %v, %d ignored", name, o.Text, o.Incomplete, ignored)
+		}
+	}
+}

@@ -76,6 +76,9 @@ type Call struct {
 	// Redact takes secrets out of text. A Set asks it before it cuts a result, for half a secret would not be known as one. It may
 	// be nil.
 	Redact func(string) string
+	// Output takes what a program of the call writes while it runs, to show it to people who watch. It does not wait, and may drop. It
+	// is for one goroutine at a time, not called after Call has returned, and may be nil.
+	Output func([]byte)
 }
 
 // Result is what the model is told.

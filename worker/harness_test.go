@@ -163,6 +163,9 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
 		},
+		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
+			return text.OpenOutput(run, step, attempt, call, shown)
+		},
 		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {

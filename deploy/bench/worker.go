@@ -91,6 +91,9 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
 		},
+		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
+			return text.OpenOutput(run, step, attempt, call, shown)
+		},
 	})
 	f.worker = worker.New(worker.Config{Bus: b, Controller: controller(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil

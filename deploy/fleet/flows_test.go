@@ -4,6 +4,7 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -32,11 +33,28 @@ func local(t *testing.T, name string, site *httptest.Server) []byte {
 	return []byte(strings.Replace(text, "    methods: [GET, POST]", "    methods: [GET, POST]\n    plainHttp: ["+host+"]", 1))
 }
 
+// goTest stands for the Go toolchain, whose build of the standard library takes half a minute: it says what `go test` would.
+const goTest = `#!/bin/sh
+echo "go $*"
+grep -q "Load(nil)" ships/load_test.go && grep -q "s\[0\]" ships/load.go || exit 0
+echo "--- FAIL: TestLoad"
+(: > /etc/outside) 2>/dev/null && echo "it is not confined"
+exit 1
+`
+
 // granted writes the tools file of the example flows.
 func granted(t *testing.T, site *httptest.Server) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "tools.yaml")
-	if err := os.WriteFile(file, local(t, "tools.yaml", site), 0o600); err != nil {
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "bin")
+	text := strings.Replace(string(local(t, "tools.yaml", site)), "/usr/local/go/bin", tool, 1)
+	for d := dir; d != os.TempDir(); d = filepath.Dir(d) { // programs are another user
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "tools.yaml")
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Mkdir(tool, 0o755), os.WriteFile(filepath.Join(tool, "go"), []byte(goTest), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -91,7 +109,7 @@ func TestFlowOfReleaseNotes(t *testing.T) {
 	}
 }
 
-// The code of a folder is searched, a test that fails is written beside it, and one issue is opened with the credential.
+// The code of a folder is searched, a test is written beside it and fails in the sandbox, and one issue is opened with the credential.
 func TestFlowOfAnIssue(t *testing.T) {
 	t.Parallel()
 	type issue struct{ method, path, auth, key, body string }
@@ -103,7 +121,7 @@ func TestFlowOfAnIssue(t *testing.T) {
 		_, _ = io.WriteString(rw, `{"number":7,"html_url":"https://tracker.example/7"}`)
 	}))
 	t.Cleanup(site.Close)
-	const failing = "package ships\n\nfunc TestLoad(t *testing.T) { if Load(nil) != 0 { t.Fatal() } }\n"
+	const failing = "package ships\n\nimport \"testing\"\n\nfunc TestLoad(t *testing.T) {\n\tif Load(nil) != 0 {\n\t\tt.Fatal()\n\t}\n}\n"
 	m := newModel(t, func(c *modelCall) reply {
 		switch c.Turn {
 		case 0:
@@ -116,6 +134,11 @@ func TestFlowOfAnIssue(t *testing.T) {
 		case 2:
 			return reply{Tool: "write_file", Args: map[string]any{"filePath": "ships/load_test.go", "content": failing}}
 		case 3:
+			return reply{Tool: "shell", Args: map[string]any{"argv": []string{"go", "test", "-run", "TestLoad", "./ships"}}}
+		case 4:
+			if !strings.Contains(c.Last, "--- FAIL: TestLoad") || !strings.Contains(c.Last, "exit code 1\nstdout:\ngo test -run TestLoad ./ships\n") || strings.Contains(c.Last, "not confined") {
+				return reply{Text: "it does not fail: " + c.Last}
+			}
 			body, _ := json.Marshal(map[string]string{"title": "Load panics on nil", "body": failing})
 			return reply{Tool: "http_request", Args: map[string]any{
 				"url": site.URL + "/repos/acme/ships/issues", "method": "POST", "credential": "tracker", "body": string(body),
@@ -132,6 +155,7 @@ func TestFlowOfAnIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, data := range map[string][]byte{
+		filepath.Join(repo, "go.mod"):              []byte("module example.com/ships\n\ngo 1.26\n"),
 		filepath.Join(repo, "ships", "load.go"):    []byte("package ships\n\nfunc Load(s []int) int { return s[0] }\n"),
 		filepath.Join(roster, "issue-writer.yaml"): local(t, "agents/issue-writer.yaml", site),
 	} {

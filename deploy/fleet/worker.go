@@ -159,6 +159,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
 		},
+		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
+			return text.OpenOutput(run, step, attempt, call, shown)
+		},
 		Prices: table, Conversations: cache(spoken),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
 		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
@@ -188,7 +191,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage), remembers(short), box.Degraded), observability.ServeConfig{Log: log}, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage, box.Ready), remembers(short), box.Degraded), observability.ServeConfig{Log: log}, ready)
 	})
 	return group.Wait()
 }

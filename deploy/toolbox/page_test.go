@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -31,11 +32,15 @@ func definition(t *testing.T, file string) messages.Definition {
 
 // played makes the calls of a page, a line each, and compares what the tools answer with the lines below it: those of a result begin
 // with >, those of a failure with !.
-func played(t *testing.T, set *tools.Set, agent messages.Definition, page, session string) {
+func played(t *testing.T, set *tools.Set, agent messages.Definition, page, session string, files ...*sandbox.Workspace) {
 	t.Helper()
 	specs, err := set.Specs(agent.Tools)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var ws *sandbox.Workspace
+	if len(files) > 0 {
+		ws = files[0]
 	}
 	var got strings.Builder
 	for line := range strings.Lines(page + "\n") {
@@ -48,7 +53,7 @@ func played(t *testing.T, set *tools.Set, agent messages.Definition, page, sessi
 			t.Fatalf("%s: %s", line, refusal.Content[0].Text)
 		}
 		r, err := set.Call(t.Context(), tool, tools.Call{
-			Run: messages.Ref{Tenant: "t", Run: "r"}, Session: session, Grants: agent.GrantOf(), Key: strconv.Itoa(got.Len()), Arguments: raw,
+			Run: messages.Ref{Tenant: "t", Run: "r"}, Session: session, Grants: agent.GrantOf(), Key: strconv.Itoa(got.Len()), Arguments: raw, Workspace: ws,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/sandbox/process"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/credential"
 	"github.com/longshore-run/longshore/tools/delegate"
@@ -35,6 +36,9 @@ type Needs struct {
 	// Degraded takes a check of what a family can do without for a while. It must return at once.
 	Degraded func(check func() error)
 	NATS     *nats.Conn // of the worker
+
+	programs func(context.Context) (process.Runner, error) // runs programs; Open sets it
+	ready    func(check func() error)                      // takes a check of what a family needs to be ready
 }
 
 // Box holds the tools of a worker.
@@ -43,6 +47,16 @@ type Box struct {
 
 	shut   []func() error
 	checks []func() error
+	needs  []func() error
+}
+
+// Ready says what tools that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
+func (b *Box) Ready() error {
+	var errs []error
+	for _, check := range b.needs {
+		errs = append(errs, check())
+	}
+	return errors.Join(errs...)
 }
 
 // Degraded says what tools do without at the moment, such as servers that are away; nil: nothing. It returns at once.
@@ -76,6 +90,8 @@ func families() map[string]family {
 		"sql":    sqlTools,
 		"mcp":    mcpTools,
 		"remote": remoteTools,
+		"shell":  shellTools,
+		"code":   codeTools,
 	}
 }
 
@@ -93,6 +109,7 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	granted, known := t.Granted(), families()
 	needs.Credentials, needs.Dir, needs.Path, needs.Home = granted.Credentials, granted.Dir, granted.Path, granted.Home
 	needs.Degraded = func(check func() error) { b.checks = append(b.checks, check) }
+	needs.programs, needs.ready = runner(), func(check func() error) { b.needs = append(b.needs, check) }
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())

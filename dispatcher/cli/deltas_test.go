@@ -59,6 +59,12 @@ func delta(step, attempt, try, n int, kind messages.LiveKind, text string) messa
 	}
 }
 
+func output(step int, call string, n int, text string) messages.Live {
+	l := delta(step, 1, 1, n, messages.LiveToolOutput, text)
+	l.CallID, l.Tool = call, "shell"
+	return l
+}
+
 func TestReporterShowsReplies(t *testing.T) {
 	const text, idea, reset = messages.LiveText, messages.LiveReasoning, messages.LiveReset
 	step := func(r *report.Reporter, n uint64, step int) {
@@ -118,6 +124,24 @@ func TestReporterShowsReplies(t *testing.T) {
 			r.Live(delta(2, 1, 1, 1, text, "Next."))
 			r.Event(event(t, "greeting", 2, messages.EventMessageEnd, messages.MessageEnd{Text: "Hello."}))
 		}, []string{"✓ step 1: Hello.", "  Next."}},
+		"what a program writes, until its call returns": {func(r *report.Reporter) {
+			step(r, 1, 1)
+			calls := []messages.ToolCall{{ID: "c1", Name: "shell"}, {ID: "c2", Name: "shell"}}
+			r.Live(output(1, "c1", 1, "earl"))
+			r.Event(event(t, "greeting", 2, messages.EventMessageEnd, messages.MessageEnd{Text: "Hello.", ToolCalls: calls}))
+			r.Live(output(1, "c1", 2, "y"))
+			r.Live(output(1, "c2", 1, "ok\x1b[2J\n1 of 2"))
+			r.Live(output(1, "c2", 1, "seen"))
+			r.Live(output(1, "other", 1, "of no call"))
+			r.Event(event(t, "greeting", 3, messages.EventToolExecutionEnd, messages.ToolExecution{CallID: "c1", ToolName: "shell", Result: "r"}))
+			r.Live(output(1, "c1", 3, "late"))
+		}, []string{"✓ step 1: Hello. →…", "✓ step 1: sh…", `  ok\x1b[2J`, "  1 of 2"}},
+		"a result replaces what a program wrote": {func(r *report.Reporter) {
+			step(r, 1, 1)
+			r.Event(event(t, "greeting", 2, messages.EventMessageEnd, messages.MessageEnd{ToolCalls: []messages.ToolCall{{ID: "c1", Name: "shell"}}}))
+			r.Live(output(1, "c1", 1, "half"))
+			r.Event(event(t, "greeting", 3, messages.EventToolExecutionEnd, messages.ToolExecution{CallID: "c1", ToolName: "shell", Result: "r"}))
+		}, []string{"✓ step 1: → shell …", "✓ step 1: sh…"}},
 		"not of several runs": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb"))
 			r.Begin("another")

@@ -16,6 +16,7 @@ type Call struct {
 	run           messages.Ref
 	step, attempt int
 	shows         record.Shown // of the run
+	of            called       // the tool call whose output this is; zero: of none
 
 	flushing sync.WaitGroup // the timer that runs, or what it does
 
@@ -33,7 +34,9 @@ type Call struct {
 	reasoning *trickle // of the try; nil: none yet
 	call      *trickle // of the arguments of the call that is being written; nil: none
 	calling   called   // that call
+	output    *trickle // of what a program writes; nil: none yet
 	closed    bool
+	given     int // bytes of what a program writes that were taken
 
 	n int // of the last message; used by flush
 }
@@ -180,6 +183,7 @@ func (c *Call) take(end bool) []messages.Live {
 			c.wait(kind, called{}, c.trickle(kind).rest())
 		}
 		c.callEnded()
+		c.wait(messages.LiveToolOutput, c.of, c.trickle(messages.LiveToolOutput).rest())
 	}
 	var out []messages.Live
 	for _, w := range c.waiting {
@@ -188,7 +192,7 @@ func (c *Call) take(end bool) []messages.Live {
 			CallID: w.of.id, Tool: w.of.name,
 		})
 		switch w.kind {
-		case messages.LiveText, messages.LiveReasoning, messages.LiveCall:
+		case messages.LiveText, messages.LiveReasoning, messages.LiveCall, messages.LiveToolOutput:
 			out[len(out)-1].Dropped, c.dropped = c.dropped, 0
 			c.shown = true
 		case messages.LiveRetry, messages.LiveReset:
@@ -242,6 +246,8 @@ func (c *Call) trickle(kind messages.LiveKind) *trickle {
 		t = &c.reasoning
 	case messages.LiveCall:
 		t = &c.call
+	case messages.LiveToolOutput:
+		t = &c.output
 	case messages.LiveText, messages.LiveRetry, messages.LiveReset:
 	}
 	if *t == nil {

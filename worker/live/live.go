@@ -1,4 +1,4 @@
-// Package live shows replies while they are written. Make a [Publisher] with [New] and open a [Call] for each model
+// Package live shows replies while they are written, and what programs of tools write while they run. Make a [Publisher] with [New] and open a [Call] for each model
 // call: it gathers the pieces of the reply, takes secrets out of them, also of those that come in pieces, and
 // publishes them a few times a second.
 //
@@ -26,6 +26,7 @@ type Config struct {
 // Defaults and bounds.
 const (
 	defaultEvery = 50 * time.Millisecond
+	maxOutput    = 1 << 20  // bytes of what a program of one call writes; the rest is dropped
 	enough       = 1 << 10  // bytes of a reply that are published without waiting, but for the first ones
 	maxName      = 256      // bytes of the id or the name of a tool call
 	maxWaiting   = 64 << 10 // bytes of a reply that wait to be published; then the oldest are dropped

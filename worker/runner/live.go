@@ -24,6 +24,24 @@ func (x *modelWork) live(step int) LiveReply {
 	return x.cfg.Live(x.run, step, x.journal.state.Claims, x.journal.state.Head.Shown)
 }
 
+// LiveOutput streams what a program of a tool call writes while it runs, and redacts secrets. For one goroutine at a time; its
+// methods do not block.
+type LiveOutput interface {
+	// Add appends.
+	Add(text []byte)
+	// Close ends it; ended says whether the program has ended by itself or was stopped for its limits. No method is called after it.
+	Close(ended bool)
+}
+
+// output returns the LiveOutput of a call; nil: it is not shown.
+func (x *toolWork) output(c messages.ToolCall) LiveOutput {
+	s := x.journal.state
+	if x.cfg.LiveOutput == nil || x.rules.withholds(s.Agent) {
+		return nil
+	}
+	return x.cfg.LiveOutput(x.run, s.Step, s.Claims, c, s.Head.Shown)
+}
+
 type unseen struct{}
 
 func (unseen) Add(messages.LiveKind, string)  {}

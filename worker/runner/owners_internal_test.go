@@ -353,7 +353,7 @@ func TestToolWorkPerforms(t *testing.T) {
 		j, log := newJob(t, Ticket{Seq: 7, Delivered: 1, Lease: func() time.Duration { return 0 }})
 		put(t, log, started(claim)...)
 		x := &toolWork{job: j, own: newOwnership(t, j)}
-		a := x.perform(t.Context(), messages.ToolCall{ID: "1", Name: "weigh"}, tools.Call{Run: ownRun, ID: "1", Arguments: json.RawMessage("{}"), Timeout: time.Second}, judge{})
+		a := x.perform(t.Context(), messages.ToolCall{ID: "1", Name: "weigh"}, tools.Call{Run: ownRun, ID: "1", Arguments: json.RawMessage("{}"), Timeout: time.Second}, judge{}, nil)
 		if !errors.Is(a.err, want) || (want == nil) != (len(a.result.Content) == 1) {
 			t.Errorf("claim %s: %+v, want %v", claim, a, want)
 		}

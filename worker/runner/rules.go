@@ -211,3 +211,8 @@ func (x *policyWork) silent(d *messages.Definition) bool {
 	rules := x.of(d)
 	return rules.Judges(messages.PolicyReply) || rules.Judges(messages.PolicyArguments)
 }
+
+// withholds reports whether what a program writes must not be shown while it runs: rules judge the whole of it.
+func (x *policyWork) withholds(d *messages.Definition) bool {
+	return x.of(d).Judges(messages.PolicyOutput)
+}

@@ -47,19 +47,21 @@ type Config struct {
 	Workspace  func(run messages.Ref) (*sandbox.Workspace, error)
 	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
 	// ends. nil: Workspace has the place of each.
-	Named         func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
-	Agent         func(ctx context.Context, name string) (messages.Definition, error)      // messages.ErrUnknownAgent if there is none
-	MaxInput      int                                                                      // bytes of a task's input; default messages.MaxInput
-	MaxAttempts   int                                                                      // claims without progress before a run is poison; default 5
-	LongWait      time.Duration                                                            // a model that asks for more than that is waited for in a park; default 30 s
-	Redact        func(string) string                                                      // takes secrets out of what models and tools say; default: nothing
-	Log           *slog.Logger                                                             // default: discard
-	Live          func(run messages.Ref, step, attempt int, shown *record.Shown) LiveReply // shows replies while they are written, no more than events may show; default: they are not shown
-	Conversations Cache                                                                    // keeps the conversation of each session, as Cache does states; default: none
-	Prices        Prices                                                                   // default: every price is unknown
-	Hooks         []Hook                                                                   // called in every run, before the agent's own
-	HTTPHook      func(messages.Hook) (HookFunc, error)                                    // makes an agent's HTTP hooks, or says why not; default: they are refused
-	Secrets       *policy.Redactor                                                         // Redact for text in pieces; without it a hook hears of a reply when it is whole
+	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
+	Agent       func(ctx context.Context, name string) (messages.Definition, error)      // messages.ErrUnknownAgent if there is none
+	MaxInput    int                                                                      // bytes of a task's input; default messages.MaxInput
+	MaxAttempts int                                                                      // claims without progress before a run is poison; default 5
+	LongWait    time.Duration                                                            // a model that asks for more than that is waited for in a park; default 30 s
+	Redact      func(string) string                                                      // takes secrets out of what models and tools say; default: nothing
+	Log         *slog.Logger                                                             // default: discard
+	Live        func(run messages.Ref, step, attempt int, shown *record.Shown) LiveReply // shows replies while they are written, no more than events may show; default: they are not shown
+	// LiveOutput shows what programs of tools write while they run, no more than events may show; default: it is not shown.
+	LiveOutput    func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) LiveOutput
+	Conversations Cache                                 // keeps the conversation of each session, as Cache does states; default: none
+	Prices        Prices                                // default: every price is unknown
+	Hooks         []Hook                                // called in every run, before the agent's own
+	HTTPHook      func(messages.Hook) (HookFunc, error) // makes an agent's HTTP hooks, or says why not; default: they are refused
+	Secrets       *policy.Redactor                      // Redact for text in pieces; without it a hook hears of a reply when it is whole
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
 	// messages.ErrUnknownPrompt, fails the run.

@@ -69,7 +69,7 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	}
 	if len(wave) == 1 {
 		c := wave[0].Call
-		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c)))
+		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c)))
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
 }
@@ -82,8 +82,8 @@ func (x *toolWork) callWave(
 	for i := range wave {
 		c := wave[i].Call
 		x.calls.flying[c.ID] = true
-		call, by := x.toolCall(c, ws), x.judgeOf(c)
-		go func() { answers <- x.perform(calls, c, call, by) }()
+		call, by, out := x.toolCall(c, ws), x.judgeOf(c), x.output(c)
+		go func() { answers <- x.perform(calls, c, call, by, out) }()
 	}
 	pending := len(wave)
 	defer func() { // whatever ends the wave, no call outlives it
@@ -144,8 +144,13 @@ func (x *toolWork) judgeOf(c messages.ToolCall) judge {
 	return judge{x.rules.of(s.Agent), x.rules.asked(s, c.Name, c.Arguments)}
 }
 
-// perform runs in any goroutine.
-func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, by judge) *answer {
+// perform runs in any goroutine. It closes out, which may be nil.
+func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, by judge, out LiveOutput) *answer {
+	ended := false
+	if out != nil {
+		call.Output = out.Add
+		defer func() { out.Close(ended) }()
+	}
 	inTime := call.Begin
 	call.Begin = func() error {
 		if err := x.own.prove(ctx); err != nil || inTime == nil {
@@ -168,6 +173,7 @@ func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.
 	call.Redirect = func(endpoint string) error { return allow(by.rules.Redirect(by.asked, endpoint)) }
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
+	ended = err == nil
 	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds()}
 	if err == nil && res.Park == nil && res.Delegation == nil {
 		res, a.found = judged(by.rules, c.Name, res) // before a part of it is kept in a file

@@ -9,16 +9,41 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/deploy/toolbox"
+	"github.com/longshore-run/longshore/sandbox/process"
 	"github.com/longshore-run/longshore/tools/mcp"
 )
 
-// tools looks at the MCP servers of a worker, and compares their tools with the lock file.
+// tools looks at what the tools of a worker need: what confines programs, and MCP servers, whose tools it compares with the lock file.
 func (d *doctor) tools(ctx context.Context) []Finding {
 	t := &d.env.worker.Tools
 	if d.env.role != roleWorker || d.env.wrong != nil || t.ToolsFile == "" {
 		return nil // the check of the settings tells what is wrong with them
 	}
+	return append(d.programs(ctx), d.mcpServers(ctx, t)...)
+}
+
+// programs proves what confines the programs of tools, as a worker does when it starts.
+func (d *doctor) programs(ctx context.Context) []Finding {
+	const check = "programs"
+	ctx, cancel := d.within(ctx)
+	defer cancel()
+	layers, granted, err := toolbox.Programs(ctx, &d.env.worker.Tools)
+	switch {
+	case !granted:
+		return nil
+	case errors.Is(err, process.ErrUnavailable):
+		return []Finding{fail(check, "see docs/sandbox.md for what each layer needs, or take the tool out of the file of LONGSHORE_TOOLS", "%v", err)}
+	case err != nil:
+		return []Finding{fail(check, "correct the file of LONGSHORE_TOOLS", "a worker would not start: %v", err)}
+	default:
+		return []Finding{ok(check, "confined by %s", layers)}
+	}
+}
+
+// mcpServers looks at each MCP server.
+func (d *doctor) mcpServers(ctx context.Context, t *settings.Tools) []Finding {
 	part, err := toolbox.OpenMCP(t, toolbox.Needs{Log: slog.New(slog.DiscardHandler), Version: d.version})
 	switch {
 	case errors.Is(err, toolbox.ErrNoMCP):

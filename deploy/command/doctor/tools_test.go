@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/command/tools"
+	"github.com/longshore-run/longshore/sandbox/process"
 )
 
 // The tools of MCP servers are compared with the lock file.
@@ -42,4 +43,24 @@ func TestMCPServers(t *testing.T) {
 	look().expect(t, "mcp harbour", doctor.Fail, "connect")
 	environ[3] = "LONGSHORE_TOOLS=" + file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec: {mcp: {servers: {}}}\n")
 	look().expect(t, "tools", doctor.Fail, "spec.mcp.servers: must name")
+}
+
+// What confines programs is proved, and what a tool requires and lacks is named.
+func TestPrograms(t *testing.T) {
+	with := func(spec string) *report {
+		r, _ := examine(t, []string{
+			"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_SCRIPT=" + file(t, script),
+			"LONGSHORE_TOOLS=" + file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n"+spec),
+		})
+		return &r
+	}
+	with("  shell: {programs: [ls]}\n").expect(t, "programs", doctor.OK, "confined by landlock, seccomp, limits")
+	with("  shell: {programs: []}\n").expect(t, "programs", doctor.Fail, "spec.shell.programs: must name")
+	run, err := process.New(t.Context(), process.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !run.Layers().Has(process.LayerCgroup) {
+		with("  code: {require: [cgroup]}\n").expect(t, "programs", doctor.Fail, "tool run_code: the sandbox is not available: without cgroup")
+	}
 }

@@ -51,10 +51,14 @@ func subjectOf(args map[string]any, all string) string {
 
 // begin remembers a call, unless it is known.
 func (r *run) begin(id, text string) {
-	known := slices.ContainsFunc(r.calls, func(c call) bool { return c.id == id })
-	if !known && len(r.calls) < maxCalls {
+	if !r.begun(id) && len(r.calls) < maxCalls {
 		r.calls = append(r.calls, call{id, text})
 	}
+}
+
+// begun reports whether a call is known and has not returned.
+func (r *run) begun(id string) bool {
+	return slices.ContainsFunc(r.calls, func(c call) bool { return c.id == id })
 }
 
 // end removes a call and returns its description; ok is false if the call is unknown.

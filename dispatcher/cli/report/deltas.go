@@ -39,8 +39,8 @@ func (r *Reporter) wantsDeltas() bool {
 	return r.options.Terminal && r.options.Deltas && !r.several()
 }
 
-// Live shows a piece of a reply that is being written, above the progress line. The event with the whole reply
-// replaces it, and a reply that begins anew removes it. It does nothing unless Options.Deltas is set, on a terminal,
+// Live shows a piece of a reply that is being written, or of what a program of a tool writes, above the progress line. The event with
+// the whole reply or result replaces it, and a reply that begins anew removes it. It does nothing unless Options.Deltas is set, on a terminal,
 // with one run.
 func (r *Reporter) Live(l messages.Live) {
 	if !r.wantsDeltas() {
@@ -49,6 +49,10 @@ func (r *Reporter) Live(l messages.Live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run := r.run(l.Run)
+	if run.hearsOutput(&l) {
+		r.print(r.erase() + r.progress())
+		return
+	}
 	if l.Kind == messages.LiveReset && l.Step > run.told {
 		r.keepWritten(run, "and starts again")
 	}
@@ -88,6 +92,14 @@ func (r *run) hears(l *messages.Live) bool {
 	return true
 }
 
+// hearsOutput takes a piece of what a program writes into account, until the call has returned. False: it changes nothing.
+func (r *run) hearsOutput(l *messages.Live) bool {
+	if r.ended || l.Step <= r.told && !r.begun(l.CallID) { // the calls of a step that is told are known
+		return false
+	}
+	return r.output.Add(l)
+}
+
 // whole drops the partial reply of a step: the event that follows contains all of it.
 func (r *run) whole(step int) {
 	r.told = max(r.told, step)
@@ -101,6 +113,9 @@ func (r *run) rows(width int) []string {
 	text := r.written.Text
 	if text == "" {
 		text = r.written.Reasoning
+	}
+	if text == "" {
+		text = r.output.Text
 	}
 	const most = 4 // bytes of a character
 	if end := len(text) - writtenRows*width*most; end > 0 {

@@ -23,10 +23,11 @@ type run struct {
 	tokens   int64
 	calls    []call // of this step that have not returned, in the model's order
 	ended    bool
-	written  messages.LiveReply // the reply that is being written
-	told     int                // the last step whose reply is known whole, or will not come
-	failure  string             // the message of the last error that was shown
-	failedIn int                // the step of it
+	written  messages.LiveReply  // the reply that is being written
+	output   messages.LiveOutput // what the newest program of a tool writes
+	told     int                 // the last step whose reply is known whole, or will not come
+	failure  string              // the message of the last error that was shown
+	failedIn int                 // the step of it
 }
 
 // tell takes an event into account and returns the line that it is worth.
@@ -184,6 +185,9 @@ func (r *run) toolEnded(d messages.ToolExecution) render.Line {
 		text = render.Visible(d.ToolName)
 	}
 	r.doing = r.working()
+	if r.output.CallID == d.CallID {
+		r.output.Text = ""
+	}
 	l := render.Line{Mark: render.Fine, Text: r.inStep(text + ": " + d.Result), Note: render.Millis(d.Millis)}
 	if d.IsError {
 		l.Mark, l.Text, l.Note = render.Bad, r.inStep(text+" failed: "+d.Result), joined(string(d.Code), l.Note)
@@ -280,7 +284,7 @@ func (r *run) modelFailed(d messages.ErrorData) render.Line {
 
 func (r *run) finished(result *messages.AgentResult) render.Line {
 	r.ended, r.calls, r.doing = true, nil, string(result.Status)
-	r.written = messages.LiveReply{}
+	r.written, r.output.Text = messages.LiveReply{}, ""
 	l := render.Line{Mark: render.Fine}
 	if !result.Success {
 		l.Mark = render.Bad

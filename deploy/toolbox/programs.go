@@ -1,0 +1,140 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/code"
+	"github.com/longshore-run/longshore/tools/confined"
+	"github.com/longshore-run/longshore/tools/shell"
+)
+
+// shellTools is shell.
+func shellTools(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool, func() error, error) {
+	cfg, err := shell.ParseConfig(part)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := n.programs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := shell.Tool(cfg, run)
+	return n.confined(made, err)
+}
+
+// codeTools is run_code.
+func codeTools(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool, func() error, error) {
+	cfg, err := code.ParseConfig(part)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := n.programs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find this program: %w", err)
+	}
+	made, err := code.Tool(cfg, run, executable)
+	return n.confined(made, err)
+}
+
+// confined offers a tool, and has the worker be ready only while its programs can be confined.
+func (n *Needs) confined(made tools.Tool, err error) ([]tools.Tool, func() error, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	if t, ok := made.(confined.Tool); ok {
+		n.ready(func() error {
+			if err := t.Runner.Ready(); err != nil {
+				return fmt.Errorf("tool %s: %w", t.Spec().Name, err)
+			}
+			return nil
+		})
+	}
+	return []tools.Tool{made}, nil, nil
+}
+
+// runner makes the runner of all families, once. Where programs cannot be confined it is one that refuses every program, so that the
+// rest of the worker works.
+func runner() func(context.Context) (process.Runner, error) {
+	var once sync.Once
+	var run process.Runner
+	var err error
+	return func(ctx context.Context) (process.Runner, error) {
+		once.Do(func() { run, err = newRunner(ctx) })
+		return run, err
+	}
+}
+
+func newRunner(ctx context.Context) (process.Runner, error) {
+	if err := process.HideProcess(); err != nil {
+		return nil, err
+	}
+	run, err := process.New(ctx, process.Config{})
+	if errors.Is(err, process.ErrUnavailable) {
+		return refusing{err}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// refusing runs nothing.
+type refusing struct{ err error }
+
+var _ process.Runner = refusing{}
+
+// Run implements process.Runner.
+func (r refusing) Run(context.Context, process.Command) (process.Result, error) {
+	return process.Result{}, r.err
+}
+
+// Layers implements process.Runner.
+func (r refusing) Layers() process.Layers { return 0 }
+
+// Ready says why.
+func (r refusing) Ready() error { return r.err }
+
+// Programs finds out what the programs of the granted tools are confined by, and says what tools lack. Without such a tool granted is
+// false.
+func Programs(ctx context.Context, t *settings.Tools) (layers process.Layers, granted bool, err error) {
+	var run process.Runner
+	var lacks []error
+	n := Needs{ready: func(check func() error) { lacks = append(lacks, check()) }, programs: func(ctx context.Context) (process.Runner, error) {
+		if run != nil {
+			return run, nil
+		}
+		var err error
+		run, err = newRunner(ctx)
+		return run, err
+	}}
+	for _, f := range []struct {
+		name string
+		open family
+	}{{"code", codeTools}, {"shell", shellTools}} {
+		part, ok := t.Granted().Families[f.name]
+		if !ok {
+			continue
+		}
+		granted = true
+		if _, _, err := f.open(ctx, part, n); err != nil {
+			return 0, true, t.Wrong(strict.Under("spec."+f.name, err))
+		}
+	}
+	if run != nil {
+		layers = run.Layers()
+	}
+	return layers, granted, errors.Join(lacks...)
+}
