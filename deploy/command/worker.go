@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/sandbox/process"
 )
 
 // workerCommand is `longshore worker`.
@@ -17,6 +18,10 @@ func (p *Process) workerCommand() *cobra.Command {
 		Long: "Run a worker process. It is configured by its environment:\n\n" + settings.Describe(&settings.Worker{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Programs that tools start, such as an MCP server, run as the same user, and the environment holds keys.
+			if err := process.HideProcess(); err != nil {
+				return err
+			}
 			var s settings.Worker
 			if err := settings.Load(&s, p.Environ()); err != nil {
 				return err
