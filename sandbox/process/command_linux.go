@@ -48,6 +48,7 @@ func (n *Native) setup(c Command) (*confine.Setup, error) {
 		Path: path, Args: append([]string{c.Path}, c.Args...), Env: env,
 		Dir: c.Dir, ReadOnly: slices.Concat(n.cfg.ReadOnly, c.ReadOnly), TempSize: l.Temp, Proxy: c.Proxy != nil,
 	}
+	s.MaxPID = reservedPIDs + l.Processes + supervisorThreads + 1
 	s.Rlimits, s.Filter = rlimits(l, s.Namespaces), packed(filter(!s.Namespaces, s.Proxy))
 	return s, nil
 }
@@ -161,6 +162,9 @@ func failed(f confine.Failed) error {
 	}
 	return &UnavailableError{Reasons: []string{f.Step + ": " + f.Text}}
 }
+
+// reservedPIDs are the numbers that the kernel gives no process once it has come to the largest: from then on, so many fewer may run.
+const reservedPIDs = 300
 
 // supervisorThreads are those of the process that supervises a program in namespaces, which count as well.
 const supervisorThreads = 12

@@ -69,6 +69,16 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
+// A program may start any number of processes, one after the other.
+func TestManyProcessesInTurn(t *testing.T) {
+	modes(t, func(t *testing.T, a *arena) {
+		r, err := a.Run(t.Context(), process.Command{Path: "sh", Args: []string{"-c", "i=0; while [ $i -lt 800 ]; do /bin/true || exit 9; i=$((i+1)); done; echo $i"}})
+		if err != nil || strings.TrimSpace(string(r.Stdout)) != "800" {
+			t.Errorf("%+v, %v: %s", r, err, r.Stderr)
+		}
+	})
+}
+
 func raise(to *atomic.Int64, v int64) {
 	for old := to.Load(); v > old && !to.CompareAndSwap(old, v); old = to.Load() {
 	}

@@ -101,7 +101,9 @@ func (s *Setup) fill(root string) error {
 	const flags = syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC
 	if syscall.Mount("proc", proc, "proc", flags, "") == nil {
 		// As user 0 of the host the kernel counts no processes: the numbers of this namespace bound them. Older kernels do not.
-		_ = create(proc+"/sys/kernel/pid_max", "301", syscall.O_WRONLY, 0)
+		if s.MaxPID > 0 {
+			_ = create(proc+"/sys/kernel/pid_max", strconv.Itoa(s.MaxPID), syscall.O_WRONLY, 0)
+		}
 		return step("protect /proc", syscall.Mount("", proc, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|flags, ""))
 	}
 	return nil

@@ -25,6 +25,7 @@ type Setup struct {
 	TempSize  int64  // Bytes of that in namespaces.
 	Proxy     bool
 	Rlimits   []Rlimit
+	MaxPID    int // In namespaces: the numbers of processes are below it. 0: as the host has it.
 
 	Probe *Probe // Try to break out instead of running a program.
 }
