@@ -99,10 +99,13 @@ func families() map[string]family {
 // caller closes the Box.
 func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	b := &Box{}
-	for _, safe := range []func() ([]tools.Tool, error){files.Tools, human.Tools, delegate.Tools} {
-		made, err := safe()
+	for _, ungranted := range []func() ([]tools.Tool, error){files.Tools, human.Tools, delegate.Tools} {
+		made, err := ungranted()
 		if err != nil {
 			return nil, fmt.Errorf("make tools: %w", err)
+		}
+		if err := safe(made); err != nil {
+			return nil, err
 		}
 		b.Tools = append(b.Tools, made...)
 	}
@@ -116,6 +119,16 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 		}
 	}
 	return b, nil
+}
+
+// safe checks that tools may be offered without a grant.
+func safe(made []tools.Tool) error {
+	for _, t := range made {
+		if spec := t.Spec(); !spec.SafeByDefault {
+			return fmt.Errorf("the tool %s reaches more than its run, and is offered without a grant: give its family a part of the tools file", spec.Name)
+		}
+	}
+	return nil
 }
 
 func (b *Box) open(ctx context.Context, known map[string]family, name string, part json.RawMessage, needs Needs) error {
