@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -73,7 +74,12 @@ func (a *arena) attacks(t *testing.T) {
 			wantBlocked(t, a.attack(t, "files", a.canary, a.dir), "ENOENT", "EACCES", "EISDIR")
 		}},
 		{"41 other folders of the machine", func(a *arena, t *testing.T) {
-			wantBlocked(t, a.attack(t, "files", "/sys", "/sys/kernel", "/dev/shm", "/dev/mem", "/dev/kmsg", "/var/tmp", "/var", "/tmp/.X11-unix", filepath.Dir(a.dir)),
+			shared := filepath.Join("/dev/shm", "canary-"+rand.Text()) // not the folder: the tests themselves may be in it
+			if err := os.WriteFile(shared, []byte(canaryText), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(shared)
+			wantBlocked(t, a.attack(t, "files", "/sys", "/sys/kernel", shared, "/dev/mem", "/dev/kmsg", "/var/tmp", "/var", "/tmp/.X11-unix", filepath.Dir(a.dir)),
 				"ENOENT", "EACCES", "EISDIR")
 		}},
 		{"42 existence of files", func(a *arena, t *testing.T) {
