@@ -100,16 +100,16 @@ func TestEventsOfEveryKindShowNoPersonalData(t *testing.T) {
 
 // writeTexts sets all fields within v that hold a text of others by their name, and returns how many.
 func writeTexts(v reflect.Value, text string) (n int) {
-	switch kind := v.Kind(); {
-	case kind == reflect.Pointer || kind == reflect.Interface:
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
 			n = writeTexts(v.Elem(), text)
 		}
-	case kind == reflect.Slice:
+	case reflect.Slice:
 		for i := range v.Len() {
 			n += writeTexts(v.Index(i), text)
 		}
-	case kind == reflect.Struct:
+	case reflect.Struct:
 		for f, value := range v.Fields() {
 			switch f.Name {
 			case "Message", "Reason", "Text", "Question", "Output", "Summary", "Note", "Comment", "Result", "Title":
@@ -121,6 +121,7 @@ func writeTexts(v reflect.Value, text string) (n int) {
 			}
 			n += writeTexts(value, text)
 		}
+	default: // holds nothing else
 	}
 	return n
 }

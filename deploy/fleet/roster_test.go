@@ -62,8 +62,8 @@ func TestApplyAFolder(t *testing.T) {
 		"warning: agent berths: no worker has the tool berth_price; until one has, its runs wait (does LONGSHORE_TOOLS of a worker grant it?)\n")
 	apply(agentFolder(t, map[string]string{"gates": "gate"}), "agent gates applied, revision N\n",
 		"warning: agent gates: no worker has the tool gate; until one has, its runs wait (does LONGSHORE_TOOLS of a worker grant it?)\n")
-	apply(agentFolder(t, map[string]string{"locks": "read_file, wriet_file"}), "agent locks applied, revision N\n",
-		"warning: agent locks: no worker has the tool wriet_file: did you mean write_file? Until one has, its runs wait\n")
+	apply(agentFolder(t, map[string]string{"locks": "read_file, writ_file"}), "agent locks applied, revision N\n",
+		"warning: agent locks: no worker has the tool writ_file: did you mean write_file? Until one has, its runs wait\n")
 	apply(agentFolder(t, map[string]string{"piers": "delegate"}), "agent piers applied, revision N\n",
 		"warning: agent piers: spec.delegate is missing: each call of delegate is refused; name the agents in delegate.agents\n")
 	apply(agentFolder(t, map[string]string{"quays": "delegate], delegate: {agents: [locks, nowhere]}, hooks: ["}), "agent quays applied, revision N\n",
