@@ -15,7 +15,7 @@ func seeds(t *testing.T) uint64 {
 	t.Helper()
 	s := os.Getenv("LONGSHORE_SIM_SEEDS")
 	if s == "" {
-		return 3000
+		return 1000
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
