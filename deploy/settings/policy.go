@@ -55,12 +55,17 @@ func (p *Policy) readPolicy() error {
 
 // ParsePolicy reads a policy file, strictly. A mistake in the content is a *messages.FieldError.
 func ParsePolicy(data []byte) (*PolicyRules, error) {
-	asJSON, err := document.Only(data, maxPolicyFile)
+	doc, err := document.Only(data, maxPolicyFile)
 	if errors.Is(err, document.ErrEmpty) {
 		return nil, errors.New("is empty: it needs apiVersion, kind and spec")
 	} else if err != nil {
 		return nil, err
 	}
+	rules, err := readPolicy(doc.JSON)
+	return rules, doc.Locate(err)
+}
+
+func readPolicy(asJSON []byte) (*PolicyRules, error) {
 	var file struct {
 		APIVersion string      `json:"apiVersion"`
 		Kind       string      `json:"kind"`

@@ -37,33 +37,40 @@ func ParseProviders(data []byte) (*ProvidersFile, error) {
 	if len(data) > maxProvidersFile {
 		return nil, fmt.Errorf("is larger than %d bytes", maxProvidersFile)
 	}
-	asJSON, err := document.Only(data, maxProvidersFile)
+	doc, err := document.Only(data, maxProvidersFile)
 	if errors.Is(err, document.ErrEmpty) {
 		return nil, errors.New("is empty: list at least one provider under \"providers\"")
 	} else if err != nil {
 		return nil, errors.New(oneLine(err.Error()))
 	}
 	var f ProvidersFile
-	if err := strict.Decode(asJSON, &f); err != nil {
-		return nil, err
+	if err := f.read(doc.JSON); err != nil {
+		return nil, doc.Locate(err)
+	}
+	return &f, nil
+}
+
+func (f *ProvidersFile) read(asJSON []byte) error {
+	if err := strict.Decode(asJSON, f); err != nil {
+		return err
 	}
 	if len(f.Providers) == 0 {
-		return nil, &messages.FieldError{Field: "providers", Reason: "is empty: list at least one, with name and kind"}
+		return &messages.FieldError{Field: "providers", Reason: "is empty: list at least one, with name and kind"}
 	}
 	if len(f.Providers) > maxProviders {
-		return nil, &messages.FieldError{Field: "providers", Reason: fmt.Sprintf("more than %d", maxProviders)}
+		return &messages.FieldError{Field: "providers", Reason: fmt.Sprintf("more than %d", maxProviders)}
 	}
 	for i := range f.Providers {
 		p := &f.Providers[i]
 		p.source = fmt.Sprintf("providers[%d]", i)
 		if err := p.check(); err != nil {
-			return nil, err
+			return err
 		}
 		if j := slices.IndexFunc(f.Providers, func(o Provider) bool { return o.Name == p.Name }); j != i {
-			return nil, p.wrong("name", "%q is taken by providers[%d]: names must differ", p.Name, j)
+			return p.wrong("name", "%q is taken by providers[%d]: names must differ", p.Name, j)
 		}
 	}
-	return &f, nil
+	return nil
 }
 
 // oneLine is text as an error may show it.

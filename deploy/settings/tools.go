@@ -25,7 +25,8 @@ const (
 type Tools struct {
 	ToolsFile string `env:"LONGSHORE_TOOLS" help:"YAML file that grants tools what they may reach: hosts, databases, servers (default: nothing)"`
 
-	granted *Granted // as Load read it
+	granted *Granted       // as Load read it
+	doc     *document.YAML // where its fields stand
 }
 
 // Granted is what the file of LONGSHORE_TOOLS grants.
@@ -46,8 +47,11 @@ func (t *Tools) Granted() *Granted {
 	return t.granted
 }
 
-// Wrong is an error about the tools file that names it.
+// Wrong is an error about the tools file that names it, and the line of the field that it is about.
 func (t *Tools) Wrong(err error) error {
+	if t.doc != nil {
+		err = t.doc.Locate(err)
+	}
 	return Errorf("%s: %s: %s", toolsEnv, t.ToolsFile, oneLine(err.Error()))
 }
 
@@ -59,20 +63,21 @@ func (t *Tools) readTools(environ []string) error {
 	if err != nil {
 		return Errorf("%s: %s", toolsEnv, oneLine(err.Error()))
 	}
-	if t.granted, err = parseTools(data, filepath.Dir(t.ToolsFile), environment(environ)); err != nil {
+	t.doc, err = document.Only(data, maxToolsFile)
+	if errors.Is(err, document.ErrEmpty) {
+		err = errors.New("is empty: it needs apiVersion, kind and spec")
+	}
+	if err != nil {
+		return t.Wrong(err)
+	}
+	if t.granted, err = parseTools(t.doc.JSON, filepath.Dir(t.ToolsFile), environment(environ)); err != nil {
 		return t.Wrong(err)
 	}
 	return nil
 }
 
 // parseTools reads a tools file and the secrets that its credentials name.
-func parseTools(data []byte, dir string, env map[string]string) (*Granted, error) {
-	asJSON, err := document.Only(data, maxToolsFile)
-	if errors.Is(err, document.ErrEmpty) {
-		return nil, errors.New("is empty: it needs apiVersion, kind and spec")
-	} else if err != nil {
-		return nil, err
-	}
+func parseTools(asJSON []byte, dir string, env map[string]string) (*Granted, error) {
 	var file struct {
 		APIVersion string                     `json:"apiVersion"`
 		Kind       string                     `json:"kind"`

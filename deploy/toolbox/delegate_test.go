@@ -18,14 +18,14 @@ func TestPageOfDelegate(t *testing.T) {
 	if len(agents) != 1 || len(asked) != 1 {
 		t.Fatalf("the page has %d agents and %d calls", len(agents), len(asked))
 	}
-	asJSON, err := document.Only([]byte(agents[0]), 1<<20)
+	doc, err := document.Only([]byte(agents[0]), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var agent struct {
 		Spec messages.Definition `json:"spec"`
 	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
+	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		t.Fatal(err)
 	}
 	def := agent.Spec

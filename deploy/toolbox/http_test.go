@@ -80,14 +80,14 @@ func TestPageOfHTTP(t *testing.T) {
 		t.Fatalf("the page has %d files, %d calls and %d answers", len(files), len(asked), len(answers))
 	}
 	set := opened(t, here(files[0]), "TRACKER_TOKEN=t0ken-t0ken")
-	asJSON, err := document.Only([]byte(here(files[1])), 1<<20)
+	doc, err := document.Only([]byte(here(files[1])), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var agent struct {
 		Spec messages.Definition `json:"spec"`
 	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
+	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		t.Fatal(err)
 	}
 	specs, err := set.Specs(agent.Spec.Tools)

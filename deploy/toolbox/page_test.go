@@ -17,14 +17,14 @@ import (
 // definition is the agent of a page.
 func definition(t *testing.T, file string) messages.Definition {
 	t.Helper()
-	asJSON, err := document.Only([]byte(file), 1<<20)
+	doc, err := document.Only([]byte(file), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var agent struct {
 		Spec messages.Definition `json:"spec"`
 	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
+	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		t.Fatal(err)
 	}
 	return agent.Spec

@@ -71,7 +71,7 @@ func TestProgramsWithoutALayer(t *testing.T) {
 func TestPartsOfProgramsThatAreWrong(t *testing.T) {
 	for part, want := range map[string]string{
 		"  shell: {}\n":                      `spec.shell.programs: must name 1 to 256 programs, or "*" for all`,
-		"  shell: {programs: [a], x: 1}\n":   "spec.shell.x: ",
+		"  shell: {programs: [a], x: 1}\n":   "spec.shell.x: unknown field (line 4)",
 		"  code: {python: python3}\n":        "spec.code.python: must be a whole path such as /usr/bin/python3",
 		"  code: {limits: {memory: 1}}\n":    "spec.code.limits.memory: ",
 		"  code: {programs: [a]}\n":          "spec.code.programs: ",

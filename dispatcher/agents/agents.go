@@ -64,7 +64,7 @@ func Parse(data []byte) ([]messages.Definition, error) {
 			err = &messages.FieldError{Field: "metadata.name", Reason: fmt.Sprintf("the document on line %d defines %q too", lines[d.Name], d.Name)}
 		}
 		if err != nil {
-			err = located(err, &doc.Node)
+			err = doc.Locate(err)
 			if len(all) > 1 {
 				err = fmt.Errorf("document on line %d: %w", doc.Line, err)
 			}

@@ -108,10 +108,15 @@ func Parse(data []byte) (*Suite, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("larger than %d bytes", MaxFile)
 	}
-	asJSON, err := document.Only(data, MaxFile)
+	yaml, err := document.Only(data, MaxFile)
 	if err != nil {
 		return nil, err
 	}
+	s, err := parse(yaml.JSON)
+	return s, yaml.Locate(err)
+}
+
+func parse(asJSON []byte) (*Suite, error) {
 	var doc file
 	if err := strict.Decode(asJSON, &doc); err != nil {
 		return nil, err

@@ -51,10 +51,15 @@ func Parse(data []byte) (control.Schedule, error) {
 	if len(data) > maxFile {
 		return control.Schedule{}, fmt.Errorf("larger than %d bytes", maxFile)
 	}
-	asJSON, err := document.Only(data, maxFile)
+	yaml, err := document.Only(data, maxFile)
 	if err != nil {
 		return control.Schedule{}, err
 	}
+	s, err := parse(yaml.JSON)
+	return s, yaml.Locate(err)
+}
+
+func parse(asJSON []byte) (control.Schedule, error) {
 	var doc file
 	if err := strict.Decode(asJSON, &doc); err != nil {
 		return control.Schedule{}, err

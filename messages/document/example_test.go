@@ -20,5 +20,5 @@ func ExampleAll() {
 	// Output:
 	// line 1: {"maxSteps":3,"name":"writer"}
 	// line 4: {"name":"reviewer"}
-	// read YAML: yaml: construct errors: line 2: mapping key "name" already defined at line 1
+	// read YAML: line 2: mapping key "name" already defined at line 1
 }

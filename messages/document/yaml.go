@@ -50,8 +50,8 @@ func All(data []byte, limit int) ([]YAML, error) {
 	}
 }
 
-// Only returns the document of a YAML file as JSON. A second one is an error that names its line.
-func Only(data []byte, limit int) ([]byte, error) {
+// Only returns the document of a YAML file. A second one is an error that names its line.
+func Only(data []byte, limit int) (*YAML, error) {
 	all, err := All(data, limit)
 	switch {
 	case err != nil:
@@ -59,11 +59,12 @@ func Only(data []byte, limit int) ([]byte, error) {
 	case len(all) > 1:
 		return nil, fmt.Errorf("a second YAML document begins on line %d: give one document in each file", all[1].Line)
 	default:
-		return all[0].JSON, nil
+		return &all[0], nil
 	}
 }
 
 func (d *YAML) encode(limit int) error {
+	undated(&d.Node)
 	var tree any
 	if err := d.Node.Decode(&tree); err != nil {
 		return notYAML(err)
@@ -79,7 +80,18 @@ func (d *YAML) encode(limit int) error {
 	return nil
 }
 
+// undated has days and times stay the text that they are: JSON has no others.
+func undated(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for _, c := range n.Content {
+		undated(c)
+	}
+}
+
 // notYAML is the error of the library in one line.
 func notYAML(err error) error {
-	return fmt.Errorf("read YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return fmt.Errorf("read YAML: %s", strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "construct errors: "))
 }

@@ -110,14 +110,14 @@ func TestPageOfMCP(t *testing.T) {
 	if diff := cmp.Diff(want+"\n", strings.ReplaceAll(got, dir+"/", "")); diff != "" {
 		t.Errorf("pin (-page +command):\n%s", diff)
 	}
-	asJSON, err := document.Only([]byte(yaml[1]), 1<<20)
+	doc, err := document.Only([]byte(yaml[1]), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var agent struct {
 		Spec messages.Definition `json:"spec"`
 	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
+	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		t.Fatal(err)
 	}
 	s := new(settings.Worker)

@@ -90,18 +90,22 @@ func Parse(data []byte) (*File, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("larger than %d bytes", maxFile)
 	}
-	asJSON := data
-	if !json.Valid(data) {
-		var err error
-		if asJSON, err = document.Only(data, maxFile); err != nil {
-			return nil, err
-		}
+	if json.Valid(data) {
+		return parse(data)
 	}
+	doc, err := document.Only(data, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parse(doc.JSON)
+	return f, doc.Locate(err)
+}
+
+func parse(asJSON []byte) (*File, error) {
 	var f File
 	if err := strict.Decode(asJSON, &f); err != nil {
 		return nil, err
 	}
-	f.Date = strings.TrimSuffix(f.Date, "T00:00:00Z") // what YAML makes of a day without quotes
 	if err := f.check(); err != nil {
 		return nil, err
 	}

@@ -1,14 +1,15 @@
 package scripted
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -20,59 +21,68 @@ const (
 )
 
 type scriptFile struct {
-	Model  string      `yaml:"model"`
-	Scenes []sceneFile `yaml:"scenes"`
+	Model  string      `json:"model"`
+	Scenes []sceneFile `json:"scenes"`
 }
 
 type sceneFile struct {
-	Match  string     `yaml:"match"`
-	Tools  []string   `yaml:"tools"`
-	Format string     `yaml:"format"`
-	Repeat bool       `yaml:"repeat"`
-	Turns  []turnFile `yaml:"turns"`
+	Match  string     `json:"match"`
+	Tools  []string   `json:"tools"`
+	Format string     `json:"format"`
+	Repeat bool       `json:"repeat"`
+	Turns  []turnFile `json:"turns"`
 }
 
 type turnFile struct {
-	Text     *string    `yaml:"text"`
-	Calls    []callFile `yaml:"calls"`
-	Stop     string     `yaml:"stop"`
-	Usage    *usageFile `yaml:"usage"`
-	Chunk    int        `yaml:"chunk"`
-	Delay    string     `yaml:"delay"`
-	Pause    string     `yaml:"pause"`
-	Error    *errorFile `yaml:"error"`
-	Truncate bool       `yaml:"truncate"`
+	Text     *string    `json:"text"`
+	Calls    []callFile `json:"calls"`
+	Stop     string     `json:"stop"`
+	Usage    *usageFile `json:"usage"`
+	Chunk    int        `json:"chunk"`
+	Delay    string     `json:"delay"`
+	Pause    string     `json:"pause"`
+	Error    *errorFile `json:"error"`
+	Truncate bool       `json:"truncate"`
 }
 
 type callFile struct {
-	Name      string    `yaml:"name"`
-	Arguments yaml.Node `yaml:"arguments"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 type usageFile struct {
-	Input      int64 `yaml:"input"`
-	Output     int64 `yaml:"output"`
-	CacheRead  int64 `yaml:"cacheRead"`
-	CacheWrite int64 `yaml:"cacheWrite"`
-	Reasoning  int64 `yaml:"reasoning"`
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+	Reasoning  int64 `json:"reasoning"`
 }
 
 type errorFile struct {
-	Class      string `yaml:"class"`
-	Message    string `yaml:"message"`
-	Status     int    `yaml:"status"`
-	RetryAfter string `yaml:"retryAfter"`
+	Class      string `json:"class"`
+	Message    string `json:"message"`
+	Status     int    `json:"status"`
+	RetryAfter string `json:"retryAfter"`
 }
 
-// Parse reads a script of at most 1 MiB. A mistake in the YAML is an error that names the line; a value that makes
-// no sense is a *messages.FieldError with its path, such as "scenes[1].turns[0].delay".
+// Parse reads a script of at most 1 MiB, strictly. Errors name the line; what is wrong with a field is a *messages.FieldError with its
+// path, such as "scenes[1].turns[0].delay".
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxScript {
 		return nil, &messages.FieldError{Field: "script", Reason: fmt.Sprintf("larger than %d bytes", MaxScript)}
 	}
-	var f scriptFile
-	if err := yaml.Load(data, &f, yaml.WithV4Defaults(), yaml.WithKnownFields()); err != nil {
+	doc, err := document.Only(data, MaxScript)
+	if err != nil {
 		return nil, fmt.Errorf("parse script: %w", err)
+	}
+	s, err := parse(doc.JSON)
+	return s, doc.Locate(err)
+}
+
+func parse(asJSON []byte) (*Script, error) {
+	var f scriptFile
+	if err := strict.Decode(asJSON, &f); err != nil {
+		return nil, err
 	}
 	if len(f.Scenes) == 0 {
 		return nil, &messages.FieldError{Field: "scenes", Reason: "needs at least one scene"}

@@ -238,11 +238,11 @@ func TestDelayAndPause(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, script, want string }{
-		{"nothing", "", "no documents"},
+		{"nothing", "", "the file is empty"},
 		{"no scenes", "model: x", "scenes: needs at least one"},
 		{"unknown field", "scenes:\n  - turns:\n      - txt: a", "line 3"},
-		{"broken YAML", "scenes: [}", "L1"},
-		{"two documents", "scenes: [{turns: [{text: a}]}]\n---\n{}", "single document"},
+		{"broken YAML", "scenes: [}", "line 1"},
+		{"two documents", "scenes: [{turns: [{text: a}]}]\n---\n{}", "a second YAML document begins on line 3"},
 		{"no turns", "scenes: [{match: x}]", "scenes[0].turns: needs"},
 		{"empty turn", "scenes: [{turns: [{chunk: 3}]}]", "scenes[0].turns[0]: needs text"},
 		{"bad duration", "scenes: [{turns: [{text: a}, {text: a, delay: soon}]}]", `scenes[0].turns[1].delay: "soon"`},
@@ -254,9 +254,8 @@ func TestParseRefuses(t *testing.T) {
 		{"error and truncate", "scenes: [{turns: [{truncate: true, error: {class: auth}}]}]", "both error and truncate"},
 		{"calls of a failure", "scenes: [{turns: [{truncate: true, calls: [{name: x}]}]}]", "turns[0].calls"},
 		{"call without name", "scenes: [{turns: [{calls: [{arguments: {}}]}]}]", "calls[0].name"},
-		{"arguments are a list", "scenes: [{turns: [{calls: [{name: x, arguments: [1]}]}]}]", "calls[0].arguments: must be a map or a string"},
-		{"alias", "scenes: [{turns: [{calls: [{name: x, arguments: {a: &a 1, b: *a}}]}]}]", "arguments.b: an alias"},
-		{"not JSON", "scenes: [{turns: [{calls: [{name: x, arguments: {a: .nan}}]}]}]", "calls[0].arguments"},
+		{"arguments are a list", "scenes: [{turns: [{calls: [{name: x, arguments: [1]}]}]}]", "calls[0].arguments: must be a map or a string (line 1)"},
+		{"not JSON", "scenes: [{turns: [{calls: [{name: x, arguments: {a: .nan}}]}]}]", "a number is not finite"},
 		{"unreachable scene", "scenes: [{turns: [{text: a}]}, {match: x, turns: [{text: a}]}]", "scenes[1]: never plays"},
 		{"too large", "# " + strings.Repeat("x", 1<<20), "larger than"},
 	} {

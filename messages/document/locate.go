@@ -1,4 +1,4 @@
-package agents
+package document
 
 import (
 	"errors"
@@ -8,20 +8,21 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// located adds to an error about a field its line in the file.
-func located(err error, root *yaml.Node) error {
-	field, ok := errors.AsType[*messages.FieldError](err)
+// Locate adds to a *strict.FieldError its line in the file; other errors, and nil, stay as they are. The field must be named as the
+// document names it.
+func (d *YAML) Locate(err error) error {
+	field, ok := errors.AsType[*strict.FieldError](err)
 	if !ok {
 		return err
 	}
 	reason := field.Reason
-	if line := lineOf(root, steps(field.Field)); line > 0 {
+	if line := lineOf(&d.Node, steps(field.Field)); line > 0 {
 		reason += fmt.Sprintf(" (line %d)", line)
 	}
-	return &messages.FieldError{Field: field.Field, Reason: reason}
+	return &strict.FieldError{Field: field.Field, Reason: reason}
 }
 
 // steps are the names and indices of a path such as spec.models[1].name.
