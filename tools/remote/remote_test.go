@@ -151,12 +151,36 @@ func present(f *remote.Family) (names []string) {
 	return names
 }
 
+// A program that keeps the keys of its calls makes each once, also when the next worker calls again.
 func TestConformance(t *testing.T) {
 	y := newYard(t)
-	d := define("echo", messages.EffectIdempotent, 5*time.Second)
-	y.program(d, says("hi"))
-	f, _ := y.open(d)
-	toolstest.Run(t, f.Tools()[0], toolstest.Case{Arguments: `{"a":"b"}`})
+	for _, effect := range []messages.Effect{messages.EffectIdempotent, messages.EffectOnce} {
+		d := define("echo_"+string(effect), effect, 5*time.Second)
+		var mu sync.Mutex
+		keys, did := map[string]bool{}, 0
+		y.program(d, func(r micro.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if key := r.Headers().Get(remote.KeyHeader); effect == messages.EffectOnce || !keys[key] {
+				keys[key] = true
+				did++
+			}
+			says("hi")(r)
+		})
+		f, _ := y.open(d)
+		toolstest.Run(t, f.Tools()[0], toolstest.Case{
+			Arguments: `{"a":"b"}`,
+			Effects: func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return did
+			},
+			Restarted: func() (tools.Tool, error) {
+				next, _ := y.open(d)
+				return next.Tools()[0], nil
+			},
+		})
+	}
 }
 
 // A call reaches one of the programs with its arguments, key and deadline, and the result is what the program says.

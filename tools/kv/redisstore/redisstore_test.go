@@ -72,6 +72,16 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The tools keep their promises on Redis, and so does the next worker, which has a connection of its own.
+func TestToolsConformance(t *testing.T) {
+	servers(t, func(t *testing.T, s memorytest.Server) {
+		kvtest.RunTools(t, func(t *testing.T) kv.Store {
+			t.Helper()
+			return redisstore.New(connect(t, s.URL), kvtest.Limits())
+		})
+	})
+}
+
 // Scripts that a server forgot are sent again, and nothing of a scope stays for ever.
 func TestScriptsFlushedAndKeysEnd(t *testing.T) {
 	servers(t, func(t *testing.T, s memorytest.Server) {
