@@ -29,11 +29,12 @@ func later(after time.Duration) tools.Result {
 func TestRetries(t *testing.T) {
 	busy := tools.Failure("The service is busy.")
 	busy.Transient = true
-	two, none := 2, 0
+	two, none, nine := 2, 0, 9
 	for name, c := range map[string]struct {
 		answers []tools.Result // the last one is given for ever
 		retry   tools.Retry
 		agent   *int
+		rule    tools.RetryPolicy // of the operator
 		timeout time.Duration
 		lost    int // the attempt that may not begin
 
@@ -42,17 +43,24 @@ func TestRetries(t *testing.T) {
 		text  string
 		err   bool
 	}{
-		"an answer":                {answers: []tools.Result{tools.Text("ok")}, retry: tools.Retry{Retries: 3}, calls: 1, text: "ok"},
-		"a failure for good":       {answers: []tools.Result{tools.Failure("no")}, retry: tools.Retry{Retries: 3}, calls: 1, text: "no"},
-		"then it works":            {answers: []tools.Result{busy, busy, tools.Text("ok")}, retry: tools.Retry{Retries: 3, First: time.Second}, calls: 3, took: 3 * time.Second, text: "ok"},
-		"never":                    {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3, First: time.Second, Most: 2 * time.Second}, calls: 4, took: 5 * time.Second, text: "busy"},
-		"the tool does not ask":    {answers: []tools.Result{busy}, calls: 1, text: "busy"},
-		"the agent asks":           {answers: []tools.Result{busy}, agent: &two, calls: 3, took: 1500 * time.Millisecond, text: "busy"},
-		"the agent wants none":     {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3}, agent: &none, calls: 1, text: "busy"},
-		"the time is up":           {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 9, First: time.Second}, timeout: 2 * time.Second, calls: 2, took: time.Second, text: "busy"},
-		"the service says when":    {answers: []tools.Result{later(3 * time.Second), tools.Text("ok")}, retry: tools.Retry{Retries: 3, First: time.Second, Most: time.Second}, calls: 2, took: 3 * time.Second, text: "ok"},
-		"too late for the call":    {answers: []tools.Result{later(time.Hour)}, retry: tools.Retry{Retries: 3}, calls: 1, text: "busy"},
-		"the run was lost between": {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3, First: time.Second}, lost: 2, calls: 1, took: time.Second, err: true},
+		"an answer":                 {answers: []tools.Result{tools.Text("ok")}, retry: tools.Retry{Retries: 3}, calls: 1, text: "ok"},
+		"a failure for good":        {answers: []tools.Result{tools.Failure("no")}, retry: tools.Retry{Retries: 3}, calls: 1, text: "no"},
+		"then it works":             {answers: []tools.Result{busy, busy, tools.Text("ok")}, retry: tools.Retry{Retries: 3, First: time.Second}, calls: 3, took: 3 * time.Second, text: "ok"},
+		"never":                     {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3, First: time.Second, Most: 2 * time.Second}, calls: 4, took: 5 * time.Second, text: "busy"},
+		"the tool does not ask":     {answers: []tools.Result{busy}, calls: 1, text: "busy"},
+		"the agent asks":            {answers: []tools.Result{busy}, agent: &two, calls: 3, took: 1500 * time.Millisecond, text: "busy"},
+		"the agent wants none":      {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3}, agent: &none, calls: 1, text: "busy"},
+		"the time is up":            {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 9, First: time.Second}, timeout: 2 * time.Second, calls: 2, took: time.Second, text: "busy"},
+		"the service says when":     {answers: []tools.Result{later(3 * time.Second), tools.Text("ok")}, retry: tools.Retry{Retries: 3, First: time.Second, Most: time.Second}, calls: 2, took: 3 * time.Second, text: "ok"},
+		"too late for the call":     {answers: []tools.Result{later(time.Hour)}, retry: tools.Retry{Retries: 3}, calls: 1, text: "busy"},
+		"the operator asks":         {answers: []tools.Result{busy}, rule: tools.RetryPolicy{Retries: &two}, calls: 3, took: 1500 * time.Millisecond, text: "busy"},
+		"the operator wants none":   {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3}, rule: tools.RetryPolicy{Retries: &none}, calls: 1, text: "busy"},
+		"the operator sets waits":   {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3}, rule: tools.RetryPolicy{First: messages.Duration(time.Second), Most: messages.Duration(3 * time.Second)}, calls: 4, took: 6 * time.Second, text: "busy"},
+		"a long first wait":         {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 1, Most: time.Second}, rule: tools.RetryPolicy{First: messages.Duration(5 * time.Second)}, calls: 2, took: 5 * time.Second, text: "busy"},
+		"the agent wants fewer":     {answers: []tools.Result{busy}, rule: tools.RetryPolicy{Retries: &two}, agent: &none, calls: 1, text: "busy"},
+		"the agent wants more":      {answers: []tools.Result{busy}, rule: tools.RetryPolicy{Retries: &two}, agent: &nine, calls: 3, took: 1500 * time.Millisecond, text: "busy"},
+		"waits alone bind no agent": {answers: []tools.Result{busy}, rule: tools.RetryPolicy{First: messages.Duration(time.Second)}, agent: &two, calls: 3, took: 3 * time.Second, text: "busy"},
+		"the run was lost between":  {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3, First: time.Second}, lost: 2, calls: 1, took: time.Second, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,7 +79,9 @@ func TestRetries(t *testing.T) {
 					return nil
 				}}
 				began := time.Now()
-				r, err := newSet(t, tool).Call(t.Context(), "t", call)
+				set := newSet(t, tool)
+				set.Retries = map[string]tools.RetryPolicy{"t": c.rule, "other": {Retries: &nine}}
+				r, err := set.Call(t.Context(), "t", call)
 				if calls != c.calls || time.Since(began) != c.took || len(keys) != 1 {
 					t.Errorf("%d calls with %d keys in %v, want %d in %v", calls, len(keys), time.Since(began), c.calls, c.took)
 				}

@@ -20,6 +20,8 @@ type Set struct {
 	Log *slog.Logger
 	// Timeout is that of tools without one of their own. Set it before the first Call; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Retries are the operator's policies by the names of tools. Set them before the first Call.
+	Retries map[string]RetryPolicy
 
 	members map[string]*member // by name, fixed
 	names   []string           // sorted

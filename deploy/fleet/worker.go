@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -99,7 +98,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = box.Close() }()
-	set, err := tools.NewSet(slices.Concat(box.Tools, parts.Tools)...)
+	set, err := box.Set(parts.Tools...)
 	if err != nil {
 		return fmt.Errorf("make toolset: %w", err)
 	}

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/credential"
 )
 
@@ -32,6 +35,7 @@ type Tools struct {
 // Granted is what the file of LONGSHORE_TOOLS grants.
 type Granted struct {
 	Credentials *credential.Store
+	Retries     map[string]tools.RetryPolicy // by the names of tools
 	// Families are the other parts of the file by the names of families of tools. What a part means its family knows.
 	Families map[string]json.RawMessage
 	Dir      string // of the file: names of files in it are relative to there
@@ -92,6 +96,10 @@ func parseTools(asJSON []byte, dir string, env map[string]string) (*Granted, err
 	if file.Kind != toolsKind {
 		return nil, &messages.FieldError{Field: "kind", Reason: "must be " + toolsKind}
 	}
+	retries, err := retryPolicies(file.Spec)
+	if err != nil {
+		return nil, err
+	}
 	var named map[string]credential.Config
 	const field = "credentials"
 	if raw, ok := file.Spec[field]; ok {
@@ -107,7 +115,27 @@ func parseTools(asJSON []byte, dir string, env map[string]string) (*Granted, err
 	if err != nil {
 		return nil, strict.Under("spec", err)
 	}
-	return &Granted{Credentials: store, Families: file.Spec, Dir: dir, Path: env["PATH"], Home: env["HOME"]}, nil
+	return &Granted{Credentials: store, Retries: retries, Families: file.Spec, Dir: dir, Path: env["PATH"], Home: env["HOME"]}, nil
+}
+
+// retryPolicies takes the part about retries out of a spec.
+func retryPolicies(spec map[string]json.RawMessage) (policies map[string]tools.RetryPolicy, _ error) {
+	const part, field = "retries", "spec.retries"
+	raw, ok := spec[part]
+	if !ok {
+		return nil, nil
+	}
+	delete(spec, part)
+	if err := strict.Decode(raw, &policies); err != nil {
+		return nil, strict.Under(field, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		p := policies[name]
+		if err := p.Check(field + "." + strict.Shown(name)); err != nil {
+			return nil, err
+		}
+	}
+	return policies, nil
 }
 
 // written explains the null of YAML, which is what a name without a value reads as.

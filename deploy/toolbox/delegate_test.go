@@ -39,7 +39,7 @@ func TestPageOfDelegate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	set, err := tools.NewSet(box.Tools...)
+	set, err := box.Set()
 	if err != nil {
 		t.Fatal(err)
 	}

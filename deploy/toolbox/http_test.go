@@ -53,7 +53,7 @@ func opened(t *testing.T, file string, env ...string) *tools.Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = box.Close() })
-	set, err := tools.NewSet(box.Tools...)
+	set, err := box.Set()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestPageOfHuman(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	set, err := tools.NewSet(box.Tools...)
+	set, err := box.Set()
 	if err != nil {
 		t.Fatal(err)
 	}

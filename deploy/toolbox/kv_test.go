@@ -1,9 +1,11 @@
 package toolbox_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/deploy/toolbox"
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -27,9 +30,33 @@ func TestPageOfKV(t *testing.T) {
 		"worker": opened(t, files[0], "REDIS_URL="+redis), "credential": opened(t, own, "STORE_URL="+redis),
 	} {
 		t.Run(name, func(t *testing.T) {
-			played(t, set, agent, calls[0], "of-"+name)
+			// Revisions begin with the time: those of the page are counted from the first one here.
+			play, first := calls[0], firstRevision(t, set, agent, "of-"+name)
+			for n := range int64(5) {
+				play = strings.ReplaceAll(play, strconv.FormatInt(28594563953100+n, 10), strconv.FormatInt(first+n, 10))
+			}
+			played(t, set, agent, play, "of-"+name)
 		})
 	}
+}
+
+// firstRevision is that of a scope's first value, which is gone again.
+func firstRevision(t *testing.T, set *tools.Set, agent messages.Definition, session string) (first int64) {
+	t.Helper()
+	ask := func(tool, args string) string {
+		r, err := set.Call(t.Context(), tool, tools.Call{
+			Run: messages.Ref{Tenant: "t", Run: "r"}, Session: session, Grants: agent.GrantOf(), Arguments: []byte(args),
+		})
+		if err != nil || r.IsError {
+			t.Fatalf("%s: %+v, %v", tool, r, err)
+		}
+		return r.Content[0].Text
+	}
+	if _, err := fmt.Sscanf(ask("kv_set", `{"key":"first","value":""}`), `Kept 0 bytes under "first" with revision %d`, &first); err != nil {
+		t.Fatal(err)
+	}
+	ask("kv_delete", `{"key":"first"}`)
+	return first
 }
 
 // A part that cannot be opened ends the start with the field and without the secret.

@@ -12,7 +12,6 @@ import (
 	"github.com/longshore-run/longshore/deploy/toolbox"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/process"
-	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/code/engine"
 )
 
@@ -51,7 +50,7 @@ func TestProgramsWithoutALayer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tools.NewSet(box.Tools...)
+	set, err := box.Set()
 	if err != nil {
 		t.Fatal(err)
 	}

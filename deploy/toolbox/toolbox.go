@@ -45,9 +45,20 @@ type Needs struct {
 type Box struct {
 	Tools []tools.Tool
 
-	shut   []func() error
-	checks []func() error
-	needs  []func() error
+	retries map[string]tools.RetryPolicy // of the operator, by the names of Tools
+	shut    []func() error
+	checks  []func() error
+	needs   []func() error
+}
+
+// Set is the choice of these tools and more, with the operator's retries.
+func (b *Box) Set(more ...tools.Tool) (*tools.Set, error) {
+	set, err := tools.NewSet(slices.Concat(b.Tools, more)...)
+	if err != nil {
+		return nil, err
+	}
+	set.Retries = b.retries
+	return set, nil
 }
 
 // Ready says what tools that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
@@ -118,7 +129,30 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())
 		}
 	}
+	b.retries = granted.Retries
+	if err := b.checkRetries(); err != nil {
+		return nil, errors.Join(t.Wrong(err), b.Close())
+	}
 	return b, nil
+}
+
+// checkRetries refuses a policy of no tool.
+func (b *Box) checkRetries() error {
+	var names []string
+	for _, t := range b.Tools {
+		names = append(names, t.Spec().Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.retries)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		reason := "is not the name of a tool that this file grants"
+		if near := strict.Nearest(name, names); near != "" {
+			reason += ": did you mean " + near + "?"
+		}
+		return &messages.FieldError{Field: "spec.retries." + strict.Shown(name), Reason: reason}
+	}
+	return nil
 }
 
 // safe checks that tools may be offered without a grant.
@@ -135,7 +169,7 @@ func (b *Box) open(ctx context.Context, known map[string]family, name string, pa
 	open := known[name]
 	if open == nil {
 		return &messages.FieldError{Field: strict.Shown(name), Reason: "is not a family of tools; known: " +
-			strings.Join(slices.Sorted(maps.Keys(known)), ", ") + ", and credentials"}
+			strings.Join(slices.Sorted(maps.Keys(known)), ", ") + ", and credentials and retries"}
 	}
 	made, shut, err := open(ctx, part, needs)
 	if err != nil {

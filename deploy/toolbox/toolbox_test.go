@@ -2,9 +2,12 @@ package toolbox_test
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/longshore-run/longshore/deploy/settings"
@@ -33,7 +36,7 @@ func TestWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	set, err := tools.NewSet(box.Tools...)
+	set, err := box.Set()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +48,29 @@ func TestWithoutAFile(t *testing.T) {
 		if !s.SafeByDefault {
 			t.Errorf("%s is offered without a grant", s.Name)
 		}
+	}
+}
+
+// The operator's retries hold for calls, and a policy of no tool ends the start.
+func TestRetries(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	host := strings.TrimPrefix(s.URL, "http://")
+	for retries, want := range map[string]int64{"{retries: 0}": 1, "{retries: 5, first: 1ms, most: 2ms}": 6} {
+		set := opened(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n  http: {hosts: ['"+host+"'], plainHttp: ['"+host+"']}\n  retries: {http_get: "+retries+"}\n")
+		asked.Store(0)
+		r, err := set.Call(t.Context(), "http_get", tools.Call{Arguments: []byte(`{"url":"` + s.URL + `"}`)})
+		if err != nil || !r.IsError || asked.Load() != want {
+			t.Errorf("%s: asked %d times: %+v %v", retries, asked.Load(), r, err)
+		}
+	}
+	_, err := toolbox.Open(t.Context(), load(t, "  retries: {read_fiel: {retries: 1}}\n"), toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "spec.retries.read_fiel: is not the name of a tool that this file grants: did you mean read_file?") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/kv"
-	"github.com/longshore-run/longshore/tools/toolstest"
+	"github.com/longshore-run/longshore/tools/kv/kvtest"
 )
 
 // desk makes calls as a runner does.
@@ -83,24 +82,8 @@ func (d *desk) play(t *testing.T, by who, steps ...step) {
 }
 
 func TestConformance(t *testing.T) {
-	cases := map[string][]toolstest.Case{
-		"kv_get":    {{Arguments: `{"key":"a"}`}, {Arguments: `{"key":""}`, Fails: true}},
-		"kv_set":    {{Arguments: `{"key":"a","value":"x"}`}, {Arguments: `{"key":"b","value":"x","revision":0,"ttlSeconds":9}`}, {Arguments: `{"key":"c","value":"x","revision":7}`, Fails: true}},
-		"kv_delete": {{Arguments: `{"key":"a"}`}, {Arguments: `{"key":"a","revision":1}`}},
-		"kv_list":   {{Arguments: ``}, {Arguments: `{"prefix":"a","limit":1}`}, {Arguments: `{"limit":201}`, Fails: true}},
-	}
-	made, err := kv.Tools(kv.NewMemory(kv.Limits{Keys: 10, Bytes: 1000, TTL: time.Hour}, nil), kv.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tool := range made {
-		t.Run(tool.Spec().Name, func(t *testing.T) {
-			toolstest.Run(t, tool, cases[tool.Spec().Name]...)
-			if tool.Spec().SafeByDefault {
-				t.Error("it is safe by default, and reaches a store outside the run")
-			}
-		})
-	}
+	store := kv.NewMemory(kvtest.Limits(), nil)
+	kvtest.RunTools(t, func(*testing.T) kv.Store { return store })
 }
 
 func TestCalls(t *testing.T) {

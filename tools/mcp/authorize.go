@@ -33,9 +33,18 @@ type authorizer struct {
 	client      *http.Client              // for tokens
 	secret      string                    // name of the credential of oauth
 
-	mu    sync.Mutex
-	token *oauth2.Token
-	old   string // the token before it, which a server may still show
+	mu      sync.Mutex // not held while a token is asked for
+	token   *oauth2.Token
+	old     string        // the token before it, which a server may still show
+	request *tokenRequest // under way; nil: none
+}
+
+// tokenRequest is one request for a token. The call that began it sets the fields before it closes done.
+type tokenRequest struct {
+	done  chan struct{}
+	token string
+	err   error
+	ended bool // with the call that made it: the next call asks again
 }
 
 func newAuthorizer(cfg *Server, credentials *credential.Store) (*authorizer, error) {
@@ -89,25 +98,53 @@ func (a *authorizer) authorize(req *http.Request, fresh bool) error {
 	return nil
 }
 
-// current is the token in use. It is asked for once, however many calls want it.
+// current is the token in use. It is asked for once, however many calls want it; each waits no longer than its own ctx.
 func (a *authorizer) current(ctx context.Context, fresh bool) (string, error) {
+	for {
+		a.mu.Lock()
+		if !fresh && a.token != nil && (a.token.Expiry.IsZero() || time.Until(a.token.Expiry) > early) {
+			defer a.mu.Unlock()
+			return a.token.AccessToken, nil
+		}
+		r := a.request
+		if r == nil {
+			r = &tokenRequest{done: make(chan struct{})}
+			a.request = r
+			a.mu.Unlock()
+			a.ask(ctx, r)
+			return r.token, r.err
+		}
+		a.mu.Unlock()
+		select {
+		case <-r.done:
+			if !r.ended {
+				return r.token, r.err
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// ask makes a request for a token and ends it.
+func (a *authorizer) ask(ctx context.Context, r *tokenRequest) {
+	got, err := a.oauth.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !fresh && a.token != nil && (a.token.Expiry.IsZero() || time.Until(a.token.Expiry) > early) {
-		return a.token.AccessToken, nil
-	}
-	got, err := a.oauth.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
+	a.request = nil
+	defer close(r.done)
 	if err != nil {
+		r.ended = ctx.Err() != nil
+		r.err = fmt.Errorf("ask for a token: %w", err)
 		if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil { // whose text holds the answer
-			return "", fmt.Errorf("ask for a token: the issuer answered %d %s", e.Response.StatusCode, line(e.ErrorCode, 64))
+			r.err = fmt.Errorf("ask for a token: the issuer answered %d %s", e.Response.StatusCode, line(e.ErrorCode, 64))
 		}
-		return "", fmt.Errorf("ask for a token: %w", err)
+		return
 	}
 	if a.token != nil {
 		a.old = a.token.AccessToken
 	}
-	a.token = got
-	return got.AccessToken, nil
+	a.token, r.token = got, got.AccessToken
 }
 
 // redact takes the secrets out of a text.

@@ -57,7 +57,7 @@ func (a *answer) text(t string) {
 		a.truncated = true
 		return
 	}
-	t = plain(a.s.redact(t)) // before it is cut: half a secret is not known as one
+	t = tools.Plain(a.s.redact(t)) // before it is cut: half a secret is not known as one
 	if len(t) > a.left {
 		t, a.truncated = strict.Clip(t, a.left), true
 		a.left = 0

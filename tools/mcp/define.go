@@ -40,7 +40,7 @@ func define(server string, t *sdk.Tool) (Pin, error) {
 	if p.SHA256, err = hash(t); err != nil {
 		return p, err
 	}
-	p.Description = strings.TrimSpace(plain(cmp.Or(t.Description, t.Title)))
+	p.Description = strings.TrimSpace(tools.Plain(cmp.Or(t.Description, t.Title)))
 	if p.Description == "" {
 		p.Description = fmt.Sprintf("The tool %s of the MCP server %s, which does not describe it.", t.Name, server)
 	}

@@ -48,7 +48,7 @@ func FuzzMessages(f *testing.F) {
 				continue
 			}
 			for _, b := range s.result(&res).Content {
-				if b.Image == nil && plain(b.Text) != b.Text {
+				if b.Image == nil && tools.Plain(b.Text) != b.Text {
 					t.Errorf("a model is told %q", b.Text)
 				}
 			}
@@ -72,7 +72,7 @@ func FuzzDefinition(f *testing.F) {
 		}
 		p, err := define("s", &sdk.Tool{Name: name, Description: description, InputSchema: tree})
 		if err != nil {
-			if text := err.Error(); plain(text) != text || len(text) > 1<<10 {
+			if text := err.Error(); tools.Plain(text) != text || len(text) > 1<<10 {
 				t.Errorf("the reason is %q", text)
 			}
 			return
@@ -85,7 +85,7 @@ func FuzzDefinition(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(spec.Description) > maxDescription || len(spec.InputSchema) > maxSchema || plain(spec.Description) != spec.Description || strings.Contains(string(spec.InputSchema), `"$ref":"`) {
+		if len(spec.Description) > maxDescription || len(spec.InputSchema) > maxSchema || tools.Plain(spec.Description) != spec.Description || strings.Contains(string(spec.InputSchema), `"$ref":"`) {
 			t.Errorf("%q %s", spec.Description, spec.InputSchema)
 		}
 		set.Check(messages.ToolCall{Name: spec.Name, Arguments: `{"a":{"b":[1,"c"]}}`}, []messages.ToolSpec{spec})

@@ -94,6 +94,17 @@ func sdkServer(dir string) *sdk.Server {
 	tool("key", "Tells the key.", func(_ context.Context, req *sdk.CallToolRequest, _ said) (*sdk.CallToolResult, error) {
 		return text("%v", req.Params.Meta["run.longshore/idempotencyKey"]), nil
 	})
+	var added sync.Mutex
+	tool("add", "Adds one, once for each key.", func(_ context.Context, req *sdk.CallToolRequest, _ said) (*sdk.CallToolResult, error) {
+		added.Lock()
+		defer added.Unlock()
+		key := fmt.Sprintf("key-%v", req.Params.Meta["run.longshore/idempotencyKey"])
+		if _, err := os.Stat(filepath.Join(dir, key)); err != nil {
+			note(key)
+			note("added")
+		}
+		return text("added"), nil
+	})
 	tool("fail", "Cannot.", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
 		return nil, errors.New("the \x1b[31mdisk\u202e is full")
 	})

@@ -22,18 +22,30 @@ import (
 	"github.com/longshore-run/longshore/tools/toolstest"
 )
 
-// Every tool of a server keeps the promises of tools, and so do those that read resources and prompts.
+// Every tool of a server keeps the promises of tools, and so do those that read resources and prompts. The next worker, whose server is
+// another process, gives it the same key.
 func TestConformance(t *testing.T) {
 	s := stdio(t, "sdk")
-	s.Resources, s.Prompts = true, true
+	s.Resources, s.Prompts, s.Effects = true, true, map[string]messages.Effect{"add": messages.EffectIdempotent, "sum": messages.EffectRead}
 	f, _ := one(t, s)
-	cases := map[string]string{"s_echo": `{"text":"a"}`, "s_fail": `{"text":""}`, "s_sum": `{"a":1,"b":2}`, "s_list_resources": `{}`, "s_read_resource": `{"uri":"notes://today"}`, "s_list_prompts": `{}`, "s_get_prompt": `{"name":"greet","arguments":{"who":"x"}}`}
+	added := func() int { return len(note(s, "added")) }
+	cases := map[string]toolstest.Case{
+		"s_add": {Arguments: `{"text":""}`, Effects: added}, "s_echo": {Arguments: `{"text":"a"}`}, "s_fail": {Arguments: `{"text":""}`, Fails: true},
+		"s_sum": {Arguments: `{"a":1,"b":2}`}, "s_list_resources": {Arguments: `{}`}, "s_read_resource": {Arguments: `{"uri":"notes://today"}`},
+		"s_list_prompts": {Arguments: `{}`}, "s_get_prompt": {Arguments: `{"name":"greet","arguments":{"who":"x"}}`},
+	}
 	n := 0
-	for _, tool := range f.Tools() {
-		if args, ok := cases[tool.Spec().Name]; ok {
-			toolstest.Run(t, tool, toolstest.Case{Arguments: args, Fails: tool.Spec().Name == "s_fail"})
-			n++
+	for i, tool := range f.Tools() {
+		c, ok := cases[tool.Spec().Name]
+		if !ok {
+			continue
 		}
+		c.Restarted = func() (tools.Tool, error) {
+			next, _ := one(t, s)
+			return next.Tools()[i], nil
+		}
+		toolstest.Run(t, tool, c)
+		n++
 	}
 	if n != len(cases) {
 		t.Errorf("%d tools of %d were there", n, len(cases))

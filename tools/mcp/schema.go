@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/tools"
 )
 
 // Limits of a schema while its references are written out.
@@ -103,7 +104,7 @@ func (w *writer) schema(v any, depth int) (any, error) {
 			return nil, fmt.Errorf("%s is not supported", key)
 		case "title", "description":
 			if text, ok := in[key].(string); ok {
-				out[key] = plain(text)
+				out[key] = tools.Plain(text)
 				continue
 			}
 			return nil, fmt.Errorf("%s is not a text", key)
@@ -202,7 +203,7 @@ func (w *writer) named(v any, depth int) (any, error) {
 	}
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
-		if name == "" || plain(name) != name || len(name) > maxToolName {
+		if name == "" || tools.Plain(name) != name || len(name) > maxToolName {
 			return nil, fmt.Errorf("the argument %q has a name that is empty, too long or holds hidden characters", strict.Shown(name))
 		}
 		var err error
@@ -220,7 +221,7 @@ func (w *writer) value(v any, depth int) (any, error) {
 	}
 	switch v := v.(type) {
 	case string:
-		if plain(v) != v {
+		if tools.Plain(v) != v {
 			return nil, errors.New("a value holds hidden characters")
 		}
 	case []any:
@@ -231,7 +232,7 @@ func (w *writer) value(v any, depth int) (any, error) {
 		}
 	case map[string]any:
 		for key := range v {
-			if plain(key) != key {
+			if tools.Plain(key) != key {
 				return nil, errors.New("a value holds hidden characters")
 			}
 			if _, err := w.value(v[key], depth+1); err != nil {

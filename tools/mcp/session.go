@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/tools"
 )
 
 // protocol is asked for instead of the newest version: with that the library keeps answers of servers without a bound, and
@@ -163,7 +164,7 @@ func (n *session) list(ctx context.Context) error {
 func (n *session) learn(all []*sdk.Tool) {
 	hashes, refused, told := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, t := range all {
-		if len(t.Name) > maxToolName || plain(t.Name) != t.Name {
+		if len(t.Name) > maxToolName || tools.Plain(t.Name) != t.Name {
 			refused[strict.Shown(t.Name)] = "its name is too long or holds hidden characters"
 			continue
 		}

@@ -83,9 +83,6 @@ func (t *tool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
 		r.Code = messages.CodePolicy
 		return r, nil
 	}
-	if !t.nc.IsConnected() { // a message would be kept, and sent some time later
-		return t.nothing("cannot be reached now"), nil
-	}
 	m := nats.NewMsg(Prefix + t.def.Name)
 	m.Data = c.Arguments
 	m.Header.Set(KeyHeader, c.Key)
@@ -104,6 +101,8 @@ func (t *tool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
 		return t.nothing("is not served by any program now"), nil
 	case errors.Is(err, nats.ErrMaxPayload):
 		return tools.Failure("The arguments are larger than a message may be. Nothing was done."), nil
+	case errors.Is(err, errUnsent):
+		return t.nothing("cannot be reached now"), nil
 	case ctx.Err() != nil:
 		return tools.Result{}, context.Cause(ctx) // a Set says what that means for the effect
 	default:
@@ -115,7 +114,7 @@ func (t *tool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
 func (t *tool) read(reply *nats.Msg) tools.Result {
 	if text := reply.Header.Get(errorHeader); text != "" || reply.Header.Get(codeHeader) != "" {
 		code := reply.Header.Get(codeHeader)
-		r := tools.Failure(strict.Clip(fmt.Sprintf("The tool %s failed: %s (%s)", t.def.Name, text, code), maxError))
+		r := tools.Failure(strict.Clip(fmt.Sprintf("The tool %s failed: %s (%s)", t.def.Name, tools.Plain(text), tools.Plain(code)), maxError))
 		r.Transient = code == "429" || code == "503" // which say, by the contract, that nothing was done
 		return r
 	}
@@ -124,11 +123,11 @@ func (t *tool) read(reply *nats.Msg) tools.Result {
 	}
 	var a answer
 	if err := strict.Decode(reply.Data, &a); err != nil {
-		return t.unclear("answered with something else than the contract says: " + strict.Clip(err.Error(), maxError))
+		return t.unclear("answered with something else than the contract says: " + strict.Clip(tools.Plain(err.Error()), maxError))
 	}
-	r := tools.Text(a.Text)
+	r := tools.Text(tools.Plain(a.Text))
 	if a.Error {
-		r = tools.Failure(a.Text)
+		r = tools.Failure(tools.Plain(a.Text))
 	}
 	if len(a.Meta) > 0 {
 		r.Meta = map[string]any{}

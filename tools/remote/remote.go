@@ -10,6 +10,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -25,7 +26,9 @@ import (
 
 // Deps are what the family is made of.
 type Deps struct {
-	NATS *nats.Conn   // of the worker; the family does not close it
+	// NATS is the connection of the worker, which keeps no messages while it is cut off (nats.ReconnectBufSize(-1)): a call must not be
+	// sent some time later. The family does not close it.
+	NATS *nats.Conn
 	Dir  string       // files of definitions are relative to it
 	Log  *slog.Logger // gets names of tools; nil discards it
 	// Every is how often programs are looked for, and three times as long as their answers are waited for. Default 3 s.
@@ -49,6 +52,9 @@ func Open(ctx context.Context, cfg Config, d Deps) (*Family, error) {
 	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.NATS.Opts.ReconnectBufSize >= 0 {
+		return nil, errors.New("the connection to NATS keeps messages to send them later: connect with nats.ReconnectBufSize(-1)")
 	}
 	f := &Family{}
 	taken := map[string]*tool{}

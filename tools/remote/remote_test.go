@@ -151,12 +151,36 @@ func present(f *remote.Family) (names []string) {
 	return names
 }
 
+// A program that keeps the keys of its calls makes each once, also when the next worker calls again.
 func TestConformance(t *testing.T) {
 	y := newYard(t)
-	d := define("echo", messages.EffectIdempotent, 5*time.Second)
-	y.program(d, says("hi"))
-	f, _ := y.open(d)
-	toolstest.Run(t, f.Tools()[0], toolstest.Case{Arguments: `{"a":"b"}`})
+	for _, effect := range []messages.Effect{messages.EffectIdempotent, messages.EffectOnce} {
+		d := define("echo_"+string(effect), effect, 5*time.Second)
+		var mu sync.Mutex
+		keys, did := map[string]bool{}, 0
+		y.program(d, func(r micro.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if key := r.Headers().Get(remote.KeyHeader); effect == messages.EffectOnce || !keys[key] {
+				keys[key] = true
+				did++
+			}
+			says("hi")(r)
+		})
+		f, _ := y.open(d)
+		toolstest.Run(t, f.Tools()[0], toolstest.Case{
+			Arguments: `{"a":"b"}`,
+			Effects: func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return did
+			},
+			Restarted: func() (tools.Tool, error) {
+				next, _ := y.open(d)
+				return next.Tools()[0], nil
+			},
+		})
+	}
 }
 
 // A call reaches one of the programs with its arguments, key and deadline, and the result is what the program says.
@@ -300,6 +324,10 @@ func TestAttack120HostileAnswers(t *testing.T) {
 		"an error":        {func(r micro.Request) { _ = r.Error("400", "bad ship", nil) }, "failed: bad ship (400)", messages.CodeToolFailed, false},
 		"busy":            {func(r micro.Request) { _ = r.Error("503", "later", nil) }, "failed: later (503)", messages.CodeToolFailed, false},
 		"a long error":    {func(r micro.Request) { _ = r.Error("500", strings.Repeat("x", 100_000), nil) }, "failed: xxx", messages.CodeToolFailed, false},
+		"hidden text":     {send(`{"text":"a\u001b[2Jb\u202ec\u200bd"}`), "a[2Jbcd", "", false},
+		"hidden failure":  {send(`{"text":"a\u0007\u2066b","error":true}`), "ab", messages.CodeToolFailed, false},
+		"a hidden error":  {func(r micro.Request) { _ = r.Error("400", "bad \u202eship\x1b", nil) }, "failed: bad ship (400)", messages.CodeToolFailed, false},
+		"a hidden field":  {send(`{"text":"a","\u202e\u001b":1}`), "answered with something else", messages.CodeToolFailed, true},
 		"empty":           {send(``), "answered with something else", messages.CodeToolFailed, true},
 		"no JSON":         {send(`done`), "answered with something else", messages.CodeToolFailed, true},
 		"a list":          {send(`[1]`), "answered with something else", messages.CodeToolFailed, true},
@@ -320,7 +348,7 @@ func TestAttack120HostileAnswers(t *testing.T) {
 			if c.unclear && e == messages.EffectOnce {
 				code = messages.CodeToolUnknownOutcome
 			}
-			if !strings.Contains(text, c.want) || r.Code != code || len(text) > 300<<10 {
+			if !strings.Contains(text, c.want) || tools.Plain(text) != text || r.Code != code || len(text) > 300<<10 {
 				t.Errorf("%s, %s: %s: %.300s", name, e, r.Code, text)
 			}
 			if c.unclear && strings.Contains(text, "may or may not have") != (e == messages.EffectOnce) {
@@ -373,6 +401,15 @@ func TestNothingIsSentLater(t *testing.T) {
 		r := call(t, set, "echo", `{}`)
 		return r.IsError && r.Content[0].Text == "The tool echo cannot be reached now. Nothing was done."
 	})
+}
+
+// A connection that keeps messages while it is cut off would send calls some time later.
+func TestConnectionThatKeepsMessages(t *testing.T) {
+	y := newYard(t)
+	_, err := remote.Open(t.Context(), remote.Config{Tools: []string{"none.json"}}, remote.Deps{NATS: embeddedtest.Conn(t, y.servers, nats.ReconnectBufSize(1<<20))})
+	if err == nil || !strings.Contains(err.Error(), "connect with nats.ReconnectBufSize(-1)") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // Programs that speak out of turn change nothing.

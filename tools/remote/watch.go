@@ -73,12 +73,9 @@ type seen struct {
 
 // look asks all programs once what they serve.
 func (w *watch) look(ctx context.Context) {
-	if !w.nc.IsConnected() {
-		return // nothing can be known, and no call can be made
-	}
 	found, none, ok := w.ask(ctx)
 	if !ok {
-		return
+		return // nothing can be known, and no call can be made
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.tools)) {
 		t := w.tools[name]

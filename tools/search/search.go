@@ -193,7 +193,7 @@ func (s *searcher) answer(resp *outbound.Response) tools.Result {
 
 // told is a text of a provider on one line, so that none can look like a result of its own.
 func told(s string, most int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	s = strings.Join(strings.Fields(tools.Plain(s)), " ")
 	return strict.Clip(cmp.Or(s, "(no text)"), most)
 }
 

@@ -193,6 +193,7 @@ func TestHostileProviders(t *testing.T) {
 		"nothing":        {`{}`, "Nothing was found.", false},
 		"echoes the key": {`{"results":[{"title":"` + key + `","url":"https://a/` + key + `","content":""}]}`, "1. [redacted]\n   https://a/[redacted]\n   (no text)", false},
 		"too many":       {`{"results":[` + strings.Repeat(`{"title":"t","url":"u","content":"c"},`, 99) + `{}]}`, "20. t", false},
+		"hidden text":    {`{"results":[{"title":"a\u202eb\u001b[2J","url":"https://a","content":"c\u200bd"}]}`, "1. ab[2J\n   https://a\n   cd", false},
 		"too long":       {`{"results":[{"title":"` + strings.Repeat("t", 1<<20) + `","url":"u","content":"c"}]}`, "more bytes)\n   u\n", false},
 		"no address":     {`{"results":[{"title":"t","url":"","content":"c"}]}`, "Nothing was found.", false},
 		"a huge answer":  {`{"results":[],"x":"` + strings.Repeat("x", 3<<20) + `"}`, "cannot be read", true},

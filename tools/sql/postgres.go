@@ -39,11 +39,10 @@ func newPostgres(dsn string, d *Database) (*postgres, error) {
 	if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
 		return nil, wrong("the secret of the credential is not a URL such as postgres://user:password@host:5432/database")
 	}
-	config, err := pgconn.ParseConfig(dsn)
+	config, err := parseURL(dsn)
 	if err != nil {
-		return nil, wrong("the secret of the credential is not a URL that PostgreSQL understands") // the error may hold parts of it
+		return nil, wrong("the secret of the credential " + err.Error())
 	}
-	config.RuntimeParams["application_name"] = "longshore"
 	config.MaxProtocolMessageBodyLen = 2*d.Bytes + 64<<10 // of a row above all: bytea comes as two digits a byte
 	return &postgres{config}, nil
 }

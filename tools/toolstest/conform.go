@@ -30,6 +30,8 @@ type Case struct {
 	// Effects counts what calls have done, where it has its effect. Calls of an idempotent tool with the same key count once. nil: it cannot
 	// be counted.
 	Effects func() int
+	// Restarted makes the tool anew, as the worker does that takes over a run. nil: the same one is called again.
+	Restarted func() (tools.Tool, error)
 }
 
 // atOnce is how many calls are made at the same time.
@@ -65,6 +67,7 @@ func Broken(ctx context.Context, dir string, tool tools.Tool, good ...Case) []er
 	for i, c := range good {
 		b.name = fmt.Sprintf("case %d", i)
 		if args := b.answers(ctx, c); args != nil {
+			b.crashes(ctx, c, args)
 			b.cancels(ctx, c, args)
 			b.together(ctx, c, args)
 			b.late(ctx, c, args)
@@ -87,6 +90,7 @@ func (c *counter) Call(ctx context.Context, call tools.Call) (tools.Result, erro
 type bench struct {
 	dir        string
 	workspaces int
+	last       string // folder of the last workspace
 	set        *tools.Set
 	spec       messages.ToolSpec
 	tool       *counter
@@ -265,7 +269,8 @@ func (b *bench) cancels(ctx context.Context, c Case, args json.RawMessage) {
 // workspace is a fresh one with the files of a case.
 func (b *bench) workspace(c Case) *sandbox.Workspace {
 	b.workspaces++
-	ws, err := sandbox.Open(filepath.Join(b.dir, strconv.Itoa(b.workspaces)), sandbox.Limits{})
+	b.last = filepath.Join(b.dir, strconv.Itoa(b.workspaces))
+	ws, err := sandbox.Open(b.last, sandbox.Limits{})
 	if err != nil {
 		b.broke("%w", err)
 		return nil

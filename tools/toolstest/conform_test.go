@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -125,6 +126,99 @@ func TestCallsThatDoTooLittleOrTooMuch(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("no error has %q", c.want)
+			}
+		})
+	}
+}
+
+// A call that the next worker makes again has its effect once: the tool must not remember keys in its own process alone.
+func TestCallsOfTheNextWorker(t *testing.T) {
+	var effects atomic.Int64
+	remembering := func(known map[string]bool) tools.Tool {
+		return broken{strict, messages.EffectIdempotent, func(_ context.Context, c tools.Call) (tools.Result, error) {
+			if !known[c.Key] {
+				known[c.Key] = true
+				effects.Add(1)
+			}
+			return tools.Text("ok"), nil
+		}}
+	}
+	for name, c := range map[string]struct {
+		restarted func(shared map[string]bool) (tools.Tool, error)
+		want      string
+	}{
+		"outside":    {func(shared map[string]bool) (tools.Tool, error) { return remembering(shared), nil }, ""},
+		"in process": {func(map[string]bool) (tools.Tool, error) { return remembering(map[string]bool{}), nil }, "a call that the next worker made again had 2 effects, want 1"},
+		"otherwise": {func(map[string]bool) (tools.Tool, error) {
+			return broken{strict, messages.EffectIdempotent, other}, nil
+		}, "the next worker was answered otherwise"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			shared := map[string]bool{}
+			inner := remembering(shared)
+			tool := broken{strict, messages.EffectIdempotent, func(ctx context.Context, c tools.Call) (tools.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return inner.Call(ctx, c)
+			}}
+			errs := toolstest.Broken(t.Context(), t.TempDir(), tool, toolstest.Case{Effects: func() int { return int(effects.Load()) }, Restarted: func() (tools.Tool, error) { return c.restarted(shared) }})
+			found := c.want == "" && len(errs) == 0
+			for _, err := range errs {
+				found = found || c.want != "" && strings.Contains(err.Error(), c.want)
+			}
+			if !found {
+				t.Errorf("errors: %v, want %q", errs, c.want)
+			}
+		})
+	}
+}
+
+func other(context.Context, tools.Call) (tools.Result, error) { return tools.Text("other"), nil }
+
+// A call whose run was lost before its effect keeps to that, and one that breaks down after it is not made again.
+func TestCallsThatAreLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		effect messages.Effect
+		call   func(context.Context, tools.Call) (tools.Result, error)
+		want   string // empty: nothing is wrong
+	}{
+		"keeps to it": {messages.EffectOnce, func(_ context.Context, c tools.Call) (tools.Result, error) {
+			if c.Begin != nil {
+				if err := c.Begin(); err != nil {
+					return tools.Result{}, err
+				}
+			}
+			return tools.Text("ok"), c.Workspace.Write("a", []byte(c.ID))
+		}, ""},
+		"writes before it asks": {messages.EffectOnce, func(_ context.Context, c tools.Call) (tools.Result, error) {
+			if err := c.Workspace.Write("a", nil); err != nil {
+				return tools.Result{}, err
+			}
+			if c.Begin != nil {
+				return tools.Text("ok"), c.Begin()
+			}
+			return tools.Text("ok"), nil
+		}, "a call whose run was lost changed files"},
+		"does not listen": {messages.EffectRead, func(_ context.Context, c tools.Call) (tools.Result, error) {
+			if c.Begin != nil {
+				_ = c.Begin()
+			}
+			return tools.Text("ok"), nil
+		}, "want the error of Begin"},
+		"writes again": {messages.EffectIdempotent, func(_ context.Context, c tools.Call) (tools.Result, error) {
+			old, _ := c.Workspace.Read("a")
+			return tools.Text("ok"), c.Workspace.Write("a", append(old, 'x'))
+		}, "the next worker changed files again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := toolstest.Broken(t.Context(), t.TempDir(), broken{strict, c.effect, c.call}, toolstest.Case{})
+			found := c.want == "" && len(errs) == 0
+			for _, err := range errs {
+				found = found || c.want != "" && strings.Contains(err.Error(), c.want)
+			}
+			if !found {
+				t.Errorf("errors: %v, want %q", errs, c.want)
 			}
 		})
 	}

@@ -35,7 +35,13 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, args := range []string{`{"url":%q}`, `{"url":%q,"method":"POST","body":"{}"}`} {
-		toolstest.Run(t, made[i], toolstest.Case{Arguments: fmt.Sprintf(args, url), Effects: func() int { return int(posts.Load()) }})
+		toolstest.Run(t, made[i], toolstest.Case{
+			Arguments: fmt.Sprintf(args, url), Effects: func() int { return int(posts.Load()) },
+			Restarted: func() (tools.Tool, error) {
+				again, err := web.Tools(local(host), nil)
+				return again[i], err
+			},
+		})
 	}
 }
 

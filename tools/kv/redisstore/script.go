@@ -2,8 +2,11 @@ package redisstore
 
 import "github.com/redis/go-redis/v9"
 
-// begun begins each script: it removes what has expired, and all of a scope of which a Redis that was full has evicted a part. A value is in values, its revision, its end (Unix time in
-// milliseconds) and its size are in about, its key is in names and, by its end, in expiries.
+// begun begins each script: it removes what has expired, and the values of a scope of which a Redis that was full has evicted a part. A
+// value is in values, its revision, its end (Unix time in milliseconds) and its size are in about, its key is in names and, by its end, in
+// expiries. What calls returned is in calls, when in times, and how many there are in counters. Calls of which there is no record might
+// change later values when they are repeated, so a scope that lost its record of calls loses its values; one that lost its values
+// still knows its calls.
 const begun = `
 local values, about, names, expiries, counters, calls, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local t = redis.call('TIME')
@@ -27,7 +30,13 @@ end
 local n = redis.call('HLEN', values)
 if redis.call('HLEN', about) ~= n or redis.call('ZCARD', names) ~= n or redis.call('ZCARD', expiries) ~= n
   or n > 0 and redis.call('EXISTS', counters) == 0 then
-  redis.call('DEL', values, about, names, expiries, counters)
+  redis.call('DEL', values, about, names, expiries)
+  redis.call('HDEL', counters, 'bytes')
+end
+local known, has = redis.call('HGET', counters, 'calls'), text(redis.call('HLEN', calls))
+if text(redis.call('ZCARD', times)) ~= has or known and known ~= has then
+  redis.call('DEL', values, about, names, expiries, calls, times)
+  redis.call('HDEL', counters, 'bytes', 'calls')
 end
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', text(now))) do drop(name) end
 `
@@ -53,6 +62,7 @@ local function finish(returned)
       redis.call('HDEL', calls, c)
       redis.call('ZREM', times, c)
     end
+    redis.call('HSET', counters, 'calls', text(redis.call('HLEN', calls)))
   end
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[4]) end
   return {'ok', returned}
@@ -71,7 +81,12 @@ if not revision and redis.call('ZCARD', names) >= tonumber(ARGV[9]) then return 
 local used = tonumber(redis.call('HGET', counters, 'bytes') or '0')
 local bytes = used + #value - (size or -#name)
 if bytes > tonumber(ARGV[10]) and bytes > used then return {'bytes'} end
-local next = text(redis.call('HINCRBY', counters, 'revision', 1))
+local next = redis.call('HINCRBY', counters, 'revision', 1)
+if next == 1 then -- the scope is new or lost its counters: it begins after every revision that it may have had, with the microseconds of this era
+  next = math.max(next, (tonumber(t[1]) - 1767225600) * 1000000 + tonumber(t[2]))
+  redis.call('HSET', counters, 'revision', text(next))
+end
+next = text(next)
 redis.call('HSET', counters, 'bytes', text(bytes))
 redis.call('HSET', values, name, value)
 redis.call('HSET', about, name, next .. ' ' .. expires .. ' ' .. text(#value))
