@@ -147,6 +147,20 @@ func TestPolicyOfAnAgent(t *testing.T) {
 	}
 }
 
+// A rule finds an address in a reply that is JSON with escapes: what the answer says when it is read is not what was written.
+func TestPolicyOfAnEscapedAnswer(t *testing.T) {
+	agent := messages.Definition{Name: "a", Planner: messages.PlannerJSON, Policy: &messages.Policy{
+		Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyReply}, Category: "email"}},
+	}}
+	agent.SetDefaults()
+	got := agenttest.Run(t, agenttest.Config{Config: embed.Config{
+		Agent: agent, Model: agenttest.Replies(agenttest.Text(`{"type":"final","content":"it is ann\u0040example.com"}`)),
+	}}, "go")
+	if got.Result.Result != "it is [redacted]" || len(got.Of(messages.EventPolicyViolation)) != 1 {
+		t.Errorf("the run ended with %+v", got.Result)
+	}
+}
+
 // A host that a tool comes to on its way, such as one that a redirect leads to, is judged by the same rule as one in the arguments.
 func TestPolicyOnTheWay(t *testing.T) {
 	var said []string
