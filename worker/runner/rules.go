@@ -177,17 +177,20 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 	return rs
 }
 
-// input takes configured secrets, and what rules say, out of what a run that is about to begin was given, before it is part of the
-// log: its input, its facts, its plan, and of secrets also its labels. An error says that something is blocked; nothing of it is then
-// part of the task any longer.
-func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked *messages.RunError) {
-	task := &started.Task
+// withoutSecrets takes configured secrets out of what a task brings.
+func (x *policyWork) withoutSecrets(task *messages.Task) {
 	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
 	task.Plan = x.redactPlan(task.Plan)
 	task.Labels = maps.Clone(task.Labels)
 	for name, value := range task.Labels {
 		task.Labels[name] = x.cfg.Redact(value)
 	}
+}
+
+// input takes what rules say out of what a run that is about to begin was given, before it is part of the log: its input, its facts and
+// its plan. An error says that something is blocked; nothing of it is then part of the task.
+func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked *messages.RunError) {
+	task := &started.Task
 	rules := x.of(&started.Agent)
 	started.Shown = rules.Shown(&started.Agent)
 	if x.broken != nil {

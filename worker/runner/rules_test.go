@@ -210,6 +210,48 @@ func TestPolicyOfATask(t *testing.T) {
 	}
 }
 
+// A prompt is filled in with what is left of a task's facts, and a task that cannot be worked shows no secret either.
+func TestPolicyBeforeThePrompt(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	var store embed.MemoryPrompts
+	if _, err := store.Put(messages.Prompt{ID: "greet", Text: "Greet {to} with {with}."}); err != nil {
+		t.Fatal(err)
+	}
+	for id, code := range map[string]messages.Code{"greet": "", "missing": messages.CodeInvalidInput} {
+		agent := messages.Definition{Name: "a", Prompt: &messages.PromptRef{ID: id}, Policy: &messages.Policy{
+			Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyInput}, Category: "email"}},
+		}}
+		agent.SetDefaults()
+		model := agenttest.Replies(agenttest.Text("done"))
+		got := agenttest.Run(t, agenttest.Config{
+			Config: embed.Config{Agent: agent, Model: model, Prompts: &store, Secrets: policy.NewRedactor(secret)},
+			Task:   messages.Task{Context: json.RawMessage(`{"to":"ann@example.com","with":"` + secret + `"}`)},
+		}, "tell ann@example.com "+secret)
+		if (code == "") != (got.Result.Error == nil) || code != "" && got.Result.Error.Code != code {
+			t.Errorf("%s: the run ended with %+v", id, got.Result.Error)
+		}
+		if code == "" && model.Requests()[0].Messages[0].Text() != "Greet [redacted] with [redacted]." {
+			t.Errorf("the model was told %q", model.Requests()[0].Messages[0].Text())
+		}
+		started, ok := got.Log[0].Records[0].(*record.Started)
+		if !ok {
+			t.Fatalf("the log begins with %+v", got.Log[0].Records[0])
+		}
+		started.Raw = nil // a dead letter shows a task as it came
+		for what, v := range map[string]any{"log": got.Log, "events": got.Events, "result": got.Result} {
+			data, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, hidden := range []string{secret, "ann@example"} {
+				if strings.Contains(string(data), hidden) {
+					t.Errorf("%s: the %s holds %s: %s", id, what, hidden, data)
+				}
+			}
+		}
+	}
+}
+
 // What a person answers is the result of a call, and judged as one before the model is told.
 func TestPolicyOfAnAnswer(t *testing.T) {
 	const secret = "hunter2-hunter2"
