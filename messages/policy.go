@@ -3,7 +3,10 @@ package messages
 import (
 	"fmt"
 	"math"
+	"net/netip"
+	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -131,6 +134,7 @@ const (
 	maxRules       = 64 // of a kind
 	maxRuleNames   = 256
 	maxRulePattern = 1 << 10 // bytes of a pattern
+	maxRuleProgram = 1 << 10 // instructions of a compiled pattern: a byte of text costs up to so many steps
 	maxRate        = 1_000_000_000
 )
 
@@ -298,7 +302,24 @@ func checkRulePattern(pattern string) error {
 	if _, err := regexp.Compile(pattern); err != nil {
 		return &FieldError{Field: "pattern", Reason: strict.Clip(err.Error(), strict.MaxShown*2)}
 	}
+	if n := programOf(pattern); n > maxRuleProgram {
+		return &FieldError{Field: "pattern", Reason: fmt.Sprintf("is %d instructions long when it is compiled, more than %d: use smaller repetitions, "+
+			"for {1,1000} is a thousand copies", n, maxRuleProgram)}
+	}
 	return nil
+}
+
+// programOf is how many instructions a valid pattern is compiled to, as package regexp does it.
+func programOf(pattern string) int {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(prog.Inst)
 }
 
 // checkToolNames checks names of tools, each of which may end in a star.
@@ -320,11 +341,24 @@ func checkHostNames(field string, names []string) error {
 		return &FieldError{Field: field, Reason: fmt.Sprintf("more than %d", maxRuleNames)}
 	}
 	for i, name := range names {
-		if name == "" || len(name) > maxGrant || strings.ContainsAny(name, "/@?# ") {
+		if len(name) > maxGrant || !isHost(name) {
 			return &FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Reason: "is not a host such as api.example.com, *.example.com or 10.1.2.3:8080"}
 		}
 	}
 	return nil
+}
+
+// isHost reports whether a name can be listed: package hosts reads it, unless it is an international name that cannot be written in ASCII.
+func isHost(name string) bool {
+	if strings.ContainsAny(name, "/@?#% ") {
+		return false
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return ip.Zone() == ""
+	}
+	name = strings.TrimPrefix(name, "*.")
+	u, err := url.Parse("http://" + name)
+	return err == nil && u.Host == name && u.Hostname() != "" && !strings.Contains(name, "*")
 }
 
 // Names reports whether a list of tools, some of which may end in a star, holds a name.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -81,7 +82,7 @@ func readPolicy(asJSON []byte) (*PolicyRules, error) {
 		return nil, &messages.FieldError{Field: "kind", Reason: "must be " + policyKind}
 	}
 	if file.Spec.Fleet != nil {
-		if err := file.Spec.Fleet.Check("spec.fleet"); err != nil {
+		if err := checkPolicy("spec.fleet", file.Spec.Fleet); err != nil {
 			return nil, err
 		}
 	}
@@ -97,9 +98,25 @@ func readPolicy(asJSON []byte) (*PolicyRules, error) {
 		if p == nil {
 			return nil, &messages.FieldError{Field: field, Reason: "is empty"}
 		}
-		if err := p.Check(field); err != nil {
+		if err := checkPolicy(field, p); err != nil {
 			return nil, err
 		}
 	}
 	return &file.Spec, nil
+}
+
+// checkPolicy is Check, and whether all hosts can be looked up: no run could begin under rules that cannot be read.
+func checkPolicy(field string, p *messages.Policy) error {
+	if err := p.Check(field); err != nil {
+		return err
+	}
+	if _, err := hosts.Parse(p.Hosts); err != nil {
+		return &messages.FieldError{Field: field + ".hosts", Reason: err.Error()}
+	}
+	for i := range p.Approve {
+		if _, err := hosts.Parse(p.Approve[i].Hosts); err != nil {
+			return &messages.FieldError{Field: fmt.Sprintf("%s.approve[%d].hosts", field, i), Reason: err.Error()}
+		}
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ var categories = sync.OnceValue(func() []category {
 //
 //nolint:gochecknoglobals // a constant
 var privateKey = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(beginKey + `[A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
+	return regexp.MustCompile(beginKey + `[A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|$)`)
 })
 
 const beginKey = "-----BEGIN "

@@ -21,7 +21,7 @@ type Span struct{ Start, End int }
 func Find(name, text string) (found []Span) {
 	all := categories()
 	if i := slices.IndexFunc(all, func(c category) bool { return c.name == name }); i >= 0 {
-		return joined(all[i].find(text, nil))
+		return Both(text, func(text string) []Span { return joined(all[i].find(text, nil)) })
 	}
 	return nil
 }
@@ -102,7 +102,9 @@ func walk(v any) (_ any, changed bool) {
 }
 
 // spans is what is found of all categories, in order.
-func spans(text string) (found []Span) {
+func spans(text string) []Span { return Both(text, spansIn) }
+
+func spansIn(text string) (found []Span) {
 	if len(text) < 6 { // the shortest address
 		return nil
 	}

@@ -27,8 +27,21 @@ func TestRedact(t *testing.T) {
 		{"key in a word", "task-abcdefghij1234567890", "task-abcdefghij1234567890"},
 		{"token", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "[redacted]"},
 		{"private key", "x\n-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\ny", "x\n[redacted]\ny"},
+		{"PGP private key", "x\n-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQVY\n-----END PGP PRIVATE KEY BLOCK-----\ny", "x\n[redacted]\ny"},
 		{"private key that is cut", "x -----BEGIN PRIVATE KEY-----\nMIIB", "x [redacted]"},
 		{"several", "a@b.co 123-45-6789 a@b.co", "[redacted] [redacted] [redacted]"},
+		{"key after an escape", `{"log":"a\nghp_` + token + `"}`, `{"log":"a\n[redacted]"}`},
+		{"key after an escape in an escape", `"{\"log\":\"a\\nghp_` + token + `\"}"`, `"{\"log\":\"a\\n[redacted]\"}"`},
+		{"escaped at sign", `{"to":"ann\u0040example.com"}`, `{"to":"[redacted]"}`},
+		{"full-width digits", "card ４１１１１１１１１１１１１１１１!", "card [redacted]!"},
+		{"Arabic digits", "ssn ١٢٣-٤٥-٦٧٨٩", "ssn [redacted]"},
+		{"full-width at sign", "to ann＠example。com", "to [redacted]"},
+		{"zero-width spaces", "card 4\u200b1\u200b1\u200b1\u200b111111111111!", "card [redacted]!"},
+		{"soft hyphens", "to an\u00adn@exam\u00adple.com", "to [redacted]"},
+		{"spaces that do not break", "to DE89\u00a03704\u00a00044\u202f0532\u00a00130\u00a000", "to [redacted]"},
+		{"dashes", "ssn 123\u201145\u20136789", "ssn [redacted]"},
+		{"letters of another script stay", "to аnn@exаmple.com", "to аnn@exаmple.com"},
+		{"a path", `C:\new\u12`, `C:\new\u12`},
 		{"beside other characters", "é+4930901820ü", "é[redacted]ü"},
 	} {
 		if got := sensitive.Redact(tc.text); got != tc.want {
@@ -40,6 +53,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+const token = "A1A1A1A1A1A1A1A1A1A1A1A1A1A1A1A1A1A1"
+
 func TestRedactJSON(t *testing.T) {
 	for _, tc := range []struct{ value, want string }{
 		{`{"to":"a@b.co","n":1}`, `{"to":"[redacted]","n":1}`},
@@ -47,6 +62,7 @@ func TestRedactJSON(t *testing.T) {
 		{`{"to":"a\u0040b.co"}`, `{"to":"[redacted]"}`},
 		{`{"a@b.co":[4111111111111111]}`, `{"[redacted]":["[redacted]"]}`},
 		{`{"n": 1.50}`, `{"n": 1.50}`},
+		{`{"log":"a\nghp_` + token + `"}`, `{"log":"a\n[redacted]"}`},
 		{`to a@b.co`, `to [redacted]`},
 		{`{"cut":"a@b.co`, `{"cut":"[redacted]`},
 	} {

@@ -37,12 +37,26 @@ func (s *Stream) Rest() string {
 	return out
 }
 
-// settled is the first place in a text from which on it may be part of something that goes on behind its end.
+// settled is the first place in a text from which on it may be part of something that goes on behind its end, as it stands or as its
+// View shows it.
 func settled(text string) int {
-	cut := inside(text)
+	cut := settledBefore(text, len(text))
+	v, differs := Plain(text)
+	for was := -1; differs && was != cut; {
+		was = cut
+		cut = v.begin(cut)
+		cut = min(cut, v.at[settledBefore(v.Text, v.index(cut))])
+		cut = settledBefore(text, cut)
+	}
+	return cut
+}
+
+// settledBefore is the last place up to a given one over which nothing goes that may be found, private keys among it.
+func settledBefore(text string, cut int) int {
+	cut = inside(text, cut)
 	for _, key := range slices.Backward(privateKeys(text)) {
 		if key.Start < cut && cut < key.End {
-			cut = min(key.Start, inside(text[:key.Start]+"-")) // what leads to it is judged with it
+			cut = inside(text, key.Start) // what leads to it is judged with it
 		}
 	}
 	return cut
@@ -56,7 +70,8 @@ func privateKeys(text string) (found []Span) {
 	closed := 0
 	for _, at := range privateKey().FindAllStringIndex(text, -1) {
 		closed = at[1]
-		if !strings.HasSuffix(text[:closed], "PRIVATE KEY-----") || !strings.Contains(text[at[0]:closed], "-----END ") {
+		whole := strings.HasSuffix(text[:closed], "PRIVATE KEY-----") || strings.HasSuffix(text[:closed], "PRIVATE KEY BLOCK-----")
+		if !whole || !strings.Contains(text[at[0]:closed], "-----END ") {
 			closed++
 		}
 		found = append(found, Span{at[0], closed})
@@ -71,10 +86,9 @@ func privateKeys(text string) (found []Span) {
 	return found
 }
 
-// inside is the last place in a text over which nothing goes that may be found, whatever follows.
-func inside(text string) int {
+// inside is the last place in a text, up to a given one, over which nothing goes that may be found, whatever follows.
+func inside(text string, cut int) int {
 	end := len(text)
-	cut := end
 	for was := -1; was != cut; {
 		was = cut
 		for _, c := range []struct {

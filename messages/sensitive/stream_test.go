@@ -10,7 +10,8 @@ import (
 func TestStreamIsRedact(t *testing.T) {
 	parts := []string{
 		"a@b.co", "bob", "@", ".", "-", "+", " ", "4111111111111111", "4", "12", "345-", "6789", "555 ", "DE89", "3704", " 0044 0532 0130 00", "sk-", "abcdefghij1234567890", "ghp_",
-		"AKIA", "IOSFODNN7EXAMPLE", "_", "é", "\n", "{", "\"", "(", ")", "hf_", "xoxb-1234567890", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "eyJabcdefgh", ", and so on",
+		"AKIA", "IOSFODNN7EXAMPLE", "_", "é", "\n", "{", "\"", "(", ")", "hf_", "xoxb-1234567890", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----BEGIN PGP PRIVATE KEY BLOCK-----", "-----END PGP PRIVATE KEY BLOCK-----", " BLOCK", "-----", "-----END ", "eyJabcdefgh", ", and so on",
+		`\`, `\n`, `\\n`, `\u0040`, `\u00`, `\u007b`, `\u002e`, "\u200b", "４１１１", "\u00a0", "\u2011", "＠", "٤",
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {

@@ -107,21 +107,23 @@ func newLayer(l Layer) (made layer, err error) {
 
 // finder finds what a content rule is about: places in a text, in order.
 func finder(c *messages.ContentRule) (func(string) []span, error) {
-	if c.Pattern == "" {
-		return func(s string) (found []span) {
-			for _, at := range sensitive.Find(c.Category, s) {
-				found = append(found, span{at.Start, at.End})
+	find := func(s string) []sensitive.Span { return sensitive.Find(c.Category, s) }
+	if c.Pattern != "" {
+		re, err := regexp.Compile(c.Pattern)
+		if err != nil {
+			return nil, err
+		}
+		match := func(s string) (found []sensitive.Span) {
+			for _, at := range re.FindAllStringIndex(s, -1) {
+				found = append(found, sensitive.Span{Start: at[0], End: at[1]})
 			}
 			return found
-		}, nil
-	}
-	re, err := regexp.Compile(c.Pattern)
-	if err != nil {
-		return nil, err
+		}
+		find = func(s string) []sensitive.Span { return sensitive.Both(s, match) }
 	}
 	return func(s string) (found []span) {
-		for _, at := range re.FindAllStringIndex(s, -1) {
-			found = join(found, span{at[0], at[1]})
+		for _, at := range find(s) {
+			found = append(found, span{at.Start, at.End})
 		}
 		return found
 	}, nil

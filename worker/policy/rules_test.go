@@ -135,6 +135,28 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// A rule finds text that is written in another way: escaped as in JSON, also twice, with digits and signs of other scripts, or with
+// characters between that are not seen. What stands around it stays as it is.
+func TestSpeltInAnotherWay(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":"ann\u0040example.com\n"}`:            `{"a":"[redacted]\n"}`,
+		`{"a":"{\"b\":\"ann\\u0040example.com\"}"}`: `{"a":"{\"b\":\"[redacted]\"}"}`,
+		"Project\u00a0Falcon":                       "[redacted]",
+		"Pro\u200bject Fal\u200dcon!":               "[redacted]!",
+		"Ｐｒｏｊｅｃｔ　Ｆａｌｃｏｎ":                            "[redacted]",
+		`Project\tFalcon`:                           "[redacted]",
+		"Pr\u043eject Falcon":                       "Pr\u043eject Falcon", // Cyrillic
+	} {
+		for _, action := range []string{messages.PolicyRedact, messages.PolicyBlock} {
+			r := rules(t, "fleet", fmt.Sprintf(`{"content":[{"name":"f","pattern":"Project\\sFalcon","action":%[1]q},{"name":"m","category":"email","action":%[1]q}]}`, action))
+			out, _, blocked := r.Text(messages.PolicyReply, "", text)
+			if blocks := action == messages.PolicyBlock && want != text; blocked != blocks || !blocks && out != want {
+				t.Errorf("%s %q: %q, %v", action, text, out, blocked)
+			}
+		}
+	}
+}
+
 // Rules of the fleet, the tenant and the agent hold together: what one of them forbids no other allows.
 func TestTheStricterWins(t *testing.T) {
 	r, err := policy.NewRules(

@@ -20,6 +20,8 @@ type callBook struct {
 
 	asks    func(*agent.State, messages.ToolCall) bool // reports whether hooks decide about a call first
 	permits func(*agent.State, messages.ToolCall) bool // reports whether the rates of its tool let a call be made now
+	// judged takes out of a result that came from outside what must not be in it, and returns the records about that.
+	judged func(*agent.State, messages.ToolCall, *record.ToolReturned) []record.Record
 
 	args   map[string]json.RawMessage   // of calls that may be made, by call id; written by check and renew
 	made   map[string]bool              // made by this owner, or on their way, by call id; written by toolWork and renew
@@ -84,8 +86,13 @@ func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.P
 // an outcome that can no longer be known, or begin now. It returns what to do instead when all that is left is to wait for a call.
 func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Action) {
 	for i := range s.Open {
-		if r := x.foregone(s, &s.Open[i]); r != nil {
-			rs = append(rs, r)
+		c := &s.Open[i]
+		r := x.foregone(s, c)
+		if r == nil {
+			continue
+		}
+		if rs = append(rs, r); c.Answer != nil && c.Refused == "" { // it came from outside
+			rs = append(rs, x.judged(s, c.Call, r)...)
 		}
 	}
 	if rs != nil {
@@ -176,7 +183,7 @@ func (x *callBook) park(call string, wish *tools.Park) *agent.Park {
 }
 
 // foregone is the result of a call that is not to be made; nil: it is to be made, or is on its way, or done.
-func (x *callBook) foregone(s *agent.State, c *agent.OpenCall) record.Record {
+func (x *callBook) foregone(s *agent.State, c *agent.OpenCall) *record.ToolReturned {
 	switch {
 	case c.Result != nil || x.flying[c.Call.ID]:
 		return nil
@@ -255,7 +262,7 @@ func anyApproved(wave []agent.OpenCall) bool {
 }
 
 // returned is the result of a call that was not made.
-func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) record.Record {
+func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) *record.ToolReturned {
 	res.CallID = c.Call.ID
 	return &record.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
 }

@@ -320,7 +320,9 @@ func (x *claimer) refuse(ctx context.Context, started *record.Started, why *mess
 		started.Raw = x.ticket.Body // the dead letter shows it as it came
 	}
 	now := x.now()
-	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, why, now, now)
+	told := *why
+	told.Message = x.cfg.Redact(why.Message)
+	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, &told, now, now)
 	entry := append([]record.Record{started}, x.cleaned...)
 	if _, err := x.journal.append(ctx, 0, &record.Head{}, append(entry, &record.Finished{Result: res, Dead: !withheld})...); err != nil {
 		return false, Return, err
@@ -338,6 +340,7 @@ func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	task.Join(x.ticket.Trace)
+	x.rules.withoutSecrets(task)
 	started.Task = *task
 	if err := errors.Join(task.CheckInput(x.cfg.MaxInput), task.CheckDelay(x.now())); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
@@ -349,11 +352,16 @@ func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 	case err != nil:
 		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
 	}
-	if err := x.prompt(ctx, &def, task); err != nil {
-		return started, err
-	}
 	if task.Plan != nil {
 		def.Planner = messages.PlannerPlan // it uses the agent's tools and nothing more
+	}
+	started.Agent = def
+	var blocked *messages.RunError
+	if x.cleaned, blocked = x.rules.input(started); blocked != nil {
+		return started, blocked
+	}
+	if err := x.prompt(ctx, &def, &started.Task); err != nil { // with what is left of its context
+		return started, err
 	}
 	started.Agent = def
 	lacks := x.limits.Fit.Lacks(limits.Needs(&started.Agent, task, nil))
@@ -368,11 +376,6 @@ func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 	}
 	if err := agent.CheckOutputSchema(&started.Task, &started.Agent); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
-	}
-	var blocked *messages.RunError
-	x.cleaned, blocked = x.rules.input(started)
-	if blocked != nil {
-		return started, blocked
 	}
 	return started, nil
 }

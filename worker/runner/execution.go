@@ -45,7 +45,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
-		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, made: map[string]bool{}, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
+		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, judged: x.rules.answered, made: map[string]bool{}, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
 		drafts: map[string]*record.Delegated{},
 	}
 	x.rules = policyWork{job: j, calls: &x.calls, state: func() *agent.State { return x.journal.state }}

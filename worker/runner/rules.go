@@ -2,11 +2,13 @@ package runner
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -97,7 +99,7 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 		}
 		rs = append(rs, r)
 	}
-	if c.Judged || c.Approve {
+	if c.Judged { // a person was asked because of a rule; one who is asked because of the agent should know that a rule asks too
 		return rs
 	}
 	if f := rules.Asks(x.asked(s, c.Call.Name, use)); f != nil {
@@ -128,6 +130,14 @@ func (x *policyWork) applied(s *agent.State, c messages.ToolCall, found []policy
 		})
 	}
 	return rs
+}
+
+// answered takes secrets, and what rules say, out of a result that came from outside while the run was parked, and returns the records
+// of what was found.
+func (x *policyWork) answered(s *agent.State, c messages.ToolCall, r *record.ToolReturned) (rs []record.Record) {
+	res, found := judged(x.of(s.Agent), c.Name, tools.Result{Content: x.redact(r.Result.Content), IsError: r.Result.IsError, Code: r.Code})
+	r.Result.Content, r.Result.IsError, r.Code = res.Content, res.IsError, res.Code
+	return x.applied(s, c, found)
 }
 
 // reply applies the rules to what a model wrote. The calls of a reply are judged when they are about to be made; what rules take
@@ -167,11 +177,20 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 	return rs
 }
 
-// input takes configured secrets, and what rules say, out of the input of a run that is about to begin, before it is part of the
-// log. An error says that the input is blocked; it is then no longer part of the task.
+// withoutSecrets takes configured secrets out of what a task brings.
+func (x *policyWork) withoutSecrets(task *messages.Task) {
+	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
+	task.Plan = x.redactPlan(task.Plan)
+	task.Labels = maps.Clone(task.Labels)
+	for name, value := range task.Labels {
+		task.Labels[name] = x.cfg.Redact(value)
+	}
+}
+
+// input takes what rules say out of what a run that is about to begin was given, before it is part of the log: its input, its facts and
+// its plan. An error says that something is blocked; nothing of it is then part of the task.
 func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked *messages.RunError) {
 	task := &started.Task
-	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
 	rules := x.of(&started.Agent)
 	started.Shown = rules.Shown(&started.Agent)
 	if x.broken != nil {
@@ -180,27 +199,72 @@ func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked
 	if rules == nil {
 		return nil, nil
 	}
-	refuse := func(f policy.Finding) ([]record.Record, *messages.RunError) {
-		task.Input, task.Context = messages.TextInput(withheld), nil
-		return append(rs, aboutInput([]policy.Finding{f})...), &messages.RunError{Code: messages.CodePolicy, Message: "the task's input: " + f.Reason}
+	refuse := func(found ...policy.Finding) ([]record.Record, *messages.RunError) {
+		task.Input, task.Context, task.Plan = messages.TextInput(withheld), nil, nil
+		f := found[len(found)-1]
+		return aboutInput(found), &messages.RunError{Code: messages.CodePolicy, Message: "the task's input: " + f.Reason}
 	}
 	input, found, blocks := rules.Blocks(messages.PolicyInput, "", task.Input)
 	if blocks {
 		return refuse(found[len(found)-1])
 	}
-	task.Input, rs = input, append(rs, aboutInput(found)...)
-	facts, found, stop := rules.JSON(messages.PolicyInput, "", string(task.Context))
+	task.Input = input
+	facts, fs, stop := rules.JSON(messages.PolicyInput, "", string(task.Context))
 	if stop != nil {
-		return refuse(*stop)
+		return refuse(append(found, *stop)...)
 	}
-	if len(found) > 0 {
+	if found = append(found, fs...); len(fs) > 0 {
 		task.Context = json.RawMessage(facts)
 	}
-	return append(rs, aboutInput(found)...), nil
+	fs, stop = planInput(rules, task.Plan)
+	if stop != nil {
+		return refuse(append(found, *stop)...)
+	}
+	return aboutInput(append(found, fs...)), nil
 }
 
+// redactPlan is a copy of a plan without configured secrets.
+func (x *policyWork) redactPlan(p *messages.Plan) *messages.Plan {
+	if p == nil {
+		return nil
+	}
+	clean := *p
+	clean.Steps = slices.Clone(p.Steps)
+	for i := range clean.Steps {
+		step := &clean.Steps[i]
+		step.Description, step.Args = x.cfg.Redact(step.Description), x.redactArgs(step.Args)
+	}
+	return &clean
+}
+
+// planInput applies the rules to a plan that a task brings.
+func planInput(rules *policy.Rules, p *messages.Plan) (found []policy.Finding, stop *policy.Finding) {
+	if p == nil {
+		return nil, nil
+	}
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		text, fs, blocked := rules.Text(messages.PolicyInput, "", step.Description)
+		if found = append(found, fs...); blocked {
+			return nil, &fs[len(fs)-1]
+		}
+		args, fs, blocks := rules.JSON(messages.PolicyInput, "", string(step.Args))
+		if blocks != nil {
+			return nil, blocks
+		}
+		if step.Description = text; len(fs) > 0 {
+			step.Args, found = json.RawMessage(args), append(found, fs...)
+		}
+	}
+	return found, nil
+}
+
+// aboutInput is the records of findings in what a run was given, each once.
 func aboutInput(found []policy.Finding) (rs []record.Record) {
-	for _, f := range found {
+	for i, f := range found {
+		if slices.Index(found, f) != i {
+			continue
+		}
 		rs = append(rs, &record.PolicyApplied{Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason})
 	}
 	return rs

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,11 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/replay"
 )
 
@@ -144,6 +148,188 @@ func TestPolicyOfAnAgent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A rule finds an address in a reply that is JSON with escapes: what the answer says when it is read is not what was written.
+func TestPolicyOfAnEscapedAnswer(t *testing.T) {
+	agent := messages.Definition{Name: "a", Planner: messages.PlannerJSON, Policy: &messages.Policy{
+		Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyReply}, Category: "email"}},
+	}}
+	agent.SetDefaults()
+	got := agenttest.Run(t, agenttest.Config{Config: embed.Config{
+		Agent: agent, Model: agenttest.Replies(agenttest.Text(`{"type":"final","content":"it is ann\u0040example.com"}`)),
+	}}, "go")
+	if got.Result.Result != "it is [redacted]" || len(got.Of(messages.EventPolicyViolation)) != 1 {
+		t.Errorf("the run ended with %+v", got.Result)
+	}
+}
+
+// What a task brings beside its input is its input too: its plan, its facts and its labels. No secret of the worker and nothing that a
+// rule takes out of an input gets into the log with them.
+func TestPolicyOfATask(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	var said []string
+	agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &messages.Policy{
+		Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyInput}, Category: "email"}},
+	}}
+	agent.SetDefaults()
+	cfg := agenttest.Config{
+		Config: embed.Config{Agent: agent, Model: agenttest.Replies(), Tools: []tools.Tool{speaking(t, "say", &said)}, Secrets: policy.NewRedactor(secret)},
+		Task: messages.Task{
+			Context: json.RawMessage(`{"to":"ann@example.com","with":"` + secret + `"}`), Labels: map[string]string{"for": "it " + secret},
+			Plan: &messages.Plan{Steps: []messages.PlanStep{
+				{ID: "one", Description: "Tell ann@example.com about " + secret + ".", Tool: "say", Args: json.RawMessage(`{"text":"ann@example.com ` + secret + `"}`)},
+			}},
+		},
+	}
+	got := agenttest.Run(t, cfg, "go")
+	if strings.Join(said, "|") != "[redacted] [redacted]" || got.Result.Error != nil {
+		t.Errorf("the tool was told %q; %+v", said, got.Result.Error)
+	}
+	for what, v := range map[string]any{"log": got.Log, "events": got.Events, "result": got.Result} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hidden := range []string{secret, "ann@example"} {
+			if strings.Contains(string(data), hidden) {
+				t.Errorf("the %s holds %s: %s", what, hidden, data)
+			}
+		}
+	}
+	if n := len(got.Of(messages.EventPolicyViolation)); n != 1 {
+		t.Errorf("%d violations of one rule by one task", n)
+	}
+	cfg.Agent.Policy.Content[0].Action = messages.PolicyBlock
+	cfg.Task.Context = nil
+	if got := agenttest.Run(t, cfg, "go"); got.Result.Error == nil || got.Result.Error.Code != messages.CodePolicy {
+		t.Errorf("a blocked plan was worked: %+v", got.Result)
+	} else if log := fmt.Sprintf("%+v", got.Log[0].Records[0]); strings.Contains(log, "ann@example") {
+		t.Errorf("the log holds what was blocked: %s", log)
+	}
+}
+
+// A prompt is filled in with what is left of a task's facts, and a task that cannot be worked shows no secret either.
+func TestPolicyBeforeThePrompt(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	var store embed.MemoryPrompts
+	if _, err := store.Put(messages.Prompt{ID: "greet", Text: "Greet {to} with {with}."}); err != nil {
+		t.Fatal(err)
+	}
+	for id, code := range map[string]messages.Code{"greet": "", "missing": messages.CodeInvalidInput} {
+		agent := messages.Definition{Name: "a", Prompt: &messages.PromptRef{ID: id}, Policy: &messages.Policy{
+			Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyInput}, Category: "email"}},
+		}}
+		agent.SetDefaults()
+		model := agenttest.Replies(agenttest.Text("done"))
+		got := agenttest.Run(t, agenttest.Config{
+			Config: embed.Config{Agent: agent, Model: model, Prompts: &store, Secrets: policy.NewRedactor(secret)},
+			Task:   messages.Task{Context: json.RawMessage(`{"to":"ann@example.com","with":"` + secret + `"}`)},
+		}, "tell ann@example.com "+secret)
+		if (code == "") != (got.Result.Error == nil) || code != "" && got.Result.Error.Code != code {
+			t.Errorf("%s: the run ended with %+v", id, got.Result.Error)
+		}
+		if code == "" && model.Requests()[0].Messages[0].Text() != "Greet [redacted] with [redacted]." {
+			t.Errorf("the model was told %q", model.Requests()[0].Messages[0].Text())
+		}
+		started, ok := got.Log[0].Records[0].(*record.Started)
+		if !ok {
+			t.Fatalf("the log begins with %+v", got.Log[0].Records[0])
+		}
+		started.Raw = nil // a dead letter shows a task as it came
+		for what, v := range map[string]any{"log": got.Log, "events": got.Events, "result": got.Result} {
+			data, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, hidden := range []string{secret, "ann@example"} {
+				if strings.Contains(string(data), hidden) {
+					t.Errorf("%s: the %s holds %s: %s", id, what, hidden, data)
+				}
+			}
+		}
+	}
+}
+
+// What a person answers is the result of a call, and judged as one before the model is told.
+func TestPolicyOfAnAnswer(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	for action, want := range map[string]string{
+		messages.PolicyRedact: "ask [redacted] for [redacted]",
+		messages.PolicyBlock:  "The result was withheld: it holds an e-mail address, which is not allowed here (rule m of the agent a).",
+	} {
+		agent := messages.Definition{Name: "a", Tools: []string{"ask_human"}, Policy: &messages.Policy{
+			Content: []messages.ContentRule{{Name: "m", At: []messages.PolicyPoint{messages.PolicyOutput}, Category: "email", Action: action}},
+		}}
+		agent.SetDefaults()
+		asking, err := human.Tools()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		got := agenttest.Run(t, agenttest.Config{
+			Config: embed.Config{
+				Agent: agent, Tools: asking, Secrets: policy.NewRedactor(secret),
+				Model: agenttest.Func(func(r model.Request) agenttest.Reply {
+					last := r.Messages[len(r.Messages)-1]
+					if last.Role != messages.RoleTool {
+						return agenttest.Call("ask_human", `{"question":"whom?"}`)
+					}
+					told = last.Content[0].ToolResult.Shown()
+					return agenttest.Text("done")
+				}),
+			},
+			Begun: func(s *embed.Session) {
+				s.On(func(e messages.Event) {
+					if e.Name() == messages.EventRunWaiting {
+						go func() {
+							if err := s.Answer(context.Background(), "ask ann@example.com for "+secret, false); err != nil {
+								t.Error(err)
+							}
+						}()
+					}
+				})
+			},
+		}, "go")
+		if told != want || len(got.Of(messages.EventPolicyViolation)) != 1 {
+			t.Errorf("%s: the model was told %q, with %d violations", action, told, len(got.Of(messages.EventPolicyViolation)))
+		}
+	}
+}
+
+// A call that the agent and a rule have wait for a person waits once, and the person can see that a rule asks.
+func TestPolicyAsksOnceWithTheAgent(t *testing.T) {
+	var said []string
+	agent := messages.Definition{
+		Name: "a", Tools: []string{"say"}, Approve: &messages.Approve{Always: []string{"say"}},
+		Policy: &messages.Policy{Approve: []messages.ApproveRule{{Name: "mail", Tool: "say"}}},
+	}
+	agent.SetDefaults()
+	var order []string
+	got := agenttest.Run(t, agenttest.Config{
+		Config: embed.Config{
+			Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said)}, Model: agenttest.Replies(agenttest.Call("say", `{"text":"it"}`), agenttest.Text("done")),
+		},
+		Begun: func(s *embed.Session) {
+			s.On(func(e messages.Event) {
+				if e.Name() == messages.EventPolicyViolation || e.Name() == messages.EventApprovalRequested {
+					order = append(order, e.Name())
+				}
+				var a messages.ApprovalRequested
+				if e.Name() != messages.EventApprovalRequested || json.Unmarshal(e.Data, &a) != nil {
+					return
+				}
+				go func() {
+					if err := s.Approve(context.Background(), a.CallID); err != nil {
+						t.Error(err)
+					}
+				}()
+			})
+		},
+	}, "go")
+	if want := messages.EventPolicyViolation + " " + messages.EventApprovalRequested; strings.Join(order, " ") != want || strings.Join(said, "|") != "it" || got.Result.Error != nil {
+		t.Errorf("events %q, said %q, %+v", order, said, got.Result.Error)
 	}
 }
 
