@@ -31,7 +31,7 @@ func (m *Memory) Has(_ context.Context, tenant, hash string) (bool, error) {
 
 // Put implements Store.
 func (m *Memory) Put(_ context.Context, tenant, hash string, size int64, r io.Reader) error {
-	data, err := io.ReadAll(r)
+	data, err := io.ReadAll(io.LimitReader(r, size))
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,8 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"os"
 	"syscall"
 
@@ -19,7 +15,7 @@ import (
 )
 
 // save stores what a manifest names and the one before it does not, then the manifest, and refers to it. The files are read from the
-// folder once more, and verified: one that is no longer what was scanned is errChanged. It returns the manifest's hash.
+// folder once more: one that is no longer what was scanned is errChanged. It returns the manifest's hash.
 func save(ctx context.Context, s Store, run messages.Ref, dir *os.Root, before, m *manifest.Manifest) (string, error) {
 	stored := map[string]bool{}
 	if before != nil {
@@ -73,35 +69,11 @@ func saveFile(ctx context.Context, s Store, tenant string, dir *os.Root, file ma
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return errChanged
 	}
-	if err := s.Put(ctx, tenant, file.Hash, file.Size, &verified{r: f, left: file.Size, sum: sha256.New(), hash: file.Hash}); err != nil {
+	switch err := s.Put(ctx, tenant, file.Hash, file.Size, f); {
+	case errors.Is(err, manifest.ErrDamaged):
+		return errChanged
+	case err != nil:
 		return fmt.Errorf("store %s: %w", file.Path, err)
 	}
 	return nil
-}
-
-// verified reads so many bytes, and ends with an error unless they are all and have the hash.
-type verified struct {
-	r    io.Reader
-	left int64
-	sum  hash.Hash
-	hash string
-}
-
-// Read implements io.Reader.
-func (v *verified) Read(p []byte) (int, error) {
-	if v.left == 0 {
-		if hex.EncodeToString(v.sum.Sum(nil)) != v.hash {
-			return 0, errChanged
-		}
-		return 0, io.EOF
-	}
-	n, err := v.r.Read(p[:min(int64(len(p)), v.left)])
-	v.left -= int64(n)
-	_, _ = v.sum.Write(p[:n]) // it never fails
-	if errors.Is(err, io.EOF) {
-		if err = nil; v.left > 0 {
-			return n, errChanged
-		}
-	}
-	return n, err
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Store keeps contents by tenant and hash. It is for other processes too, so contents are hostile until their hash is checked,
-// which this package does.
+// Store keeps contents by tenant and hash.
 type Store interface {
 	// Has reports whether a content is stored and stays so for as long as a save may take.
 	Has(ctx context.Context, tenant, hash string) (bool, error)
-	// Put stores a content of size bytes. It stores nothing when r fails, and returns that error. Again is no error.
+	// Put stores a content of size bytes. One that is stored already is no error. What r has beyond is left there; if it has less, or
+	// another content than the hash says, nothing is stored and the error is manifest.ErrDamaged.
 	Put(ctx context.Context, tenant, hash string, size int64, r io.Reader) error
 	// Get writes a content to w, of size bytes at most. A content that is not stored is manifest.ErrMissing, one that is not
 	// what its hash says manifest.ErrDamaged; w may have a part of it by then.
