@@ -23,13 +23,28 @@ type known struct {
 
 // stamp changes with the content of a file, unless it was changed twice within the clock tick of the file system.
 type stamp struct {
-	inode, size    uint64
+	inode          uint64
+	size           int64
 	modified, meta int64 // in ns
-	mode           uint32
+	exec           bool
 }
 
-func stampOf(st *unix.Stat_t) stamp {
-	return stamp{st.Ino, uint64(st.Size), st.Mtim.Nano(), st.Ctim.Nano(), uint32(st.Mode)} //nolint:unconvert // they have other types on other systems
+// facts are what is looked at of a file or folder.
+type facts struct {
+	stamp
+
+	device, links uint64
+	kind          uint32
+}
+
+// factsOf reads them. The fields have other types on other systems.
+//
+//nolint:unconvert // see above
+func factsOf(st *unix.Stat_t) facts {
+	return facts{
+		stamp:  stamp{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Mode&unix.S_IXUSR != 0},
+		device: uint64(st.Dev), links: uint64(st.Nlink), kind: uint32(st.Mode) & unix.S_IFMT,
+	}
 }
 
 // How old a change must have been when the content was read. Times are those of a clock that ticks every few milliseconds; some file
@@ -40,8 +55,8 @@ const (
 )
 
 // holds reports whether the file is the one that was read. One that had changed right before may have changed right after.
-func (k *known) holds(st *unix.Stat_t) bool {
-	if k.stamp != stampOf(st) {
+func (k *known) holds(now *stamp) bool {
+	if k.stamp != *now {
 		return false
 	}
 	newest, apart := max(k.stamp.modified, k.stamp.meta), tick
@@ -54,16 +69,16 @@ func (k *known) holds(st *unix.Stat_t) bool {
 // learn fills the cache with what a folder holds that no one else writes to, and which must be what the manifest says.
 func (c *Cache) learn(ctx context.Context, dir *os.File, m *manifest.Manifest, l Limits) error {
 	now := time.Now()
-	s := &scanner{ctx: ctx, limits: l.withDefaults(), seen: make(map[string]known, len(m.Files)), m: &manifest.Manifest{}}
-	s.hash = func(_ int, _, path string, st *unix.Stat_t) (string, error) {
+	s := &scanner{limits: l.withDefaults(), seen: make(map[string]known, len(m.Files)), m: &manifest.Manifest{}}
+	s.hash = func(_ int, _, path string, as *facts) (string, error) {
 		f, ok := m.Find(path)
-		if !ok || f.Size != st.Size {
+		if !ok || f.Size != as.size {
 			return "", fmt.Errorf("%q is not as it was restored", path)
 		}
-		s.seen[path] = known{stampOf(st), now, f.Hash}
+		s.seen[path] = known{as.stamp, now, f.Hash}
 		return f.Hash, nil
 	}
-	if err := s.all(dir); err != nil {
+	if err := s.all(ctx, dir); err != nil {
 		return err
 	}
 	if changes := manifest.Compare(m, s.m); !changes.Empty() {

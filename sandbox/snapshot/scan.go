@@ -21,11 +21,9 @@ import (
 // Scan lists the files of a folder. It hashes those alone that the cache does not know, and leaves in the cache what it has
 // seen. A *sandbox.PathError names the file that is beyond a limit, cannot be read or does not stay the same.
 func Scan(ctx context.Context, dir *os.File, c *Cache, l Limits) (*manifest.Manifest, error) {
-	s := &scanner{ctx: ctx, limits: l.withDefaults(), seen: make(map[string]known, len(c.files)), m: &manifest.Manifest{}}
-	s.hash = func(at int, name, path string, st *unix.Stat_t) (string, error) {
-		return s.hashed(c, at, name, path, st)
-	}
-	if err := s.all(dir); err != nil {
+	s := &scanner{limits: l.withDefaults(), seen: make(map[string]known, len(c.files)), m: &manifest.Manifest{}}
+	s.hash = func(at int, name, path string, as *facts) (string, error) { return s.hashed(c, at, name, path, as) }
+	if err := s.all(ctx, dir); err != nil {
 		return nil, err
 	}
 	c.files = s.seen
@@ -34,9 +32,8 @@ func Scan(ctx context.Context, dir *os.File, c *Cache, l Limits) (*manifest.Mani
 
 // scanner walks a folder by descriptors: no path is looked up twice, and no link is followed.
 type scanner struct {
-	ctx    context.Context //nolint:containedctx // of one scan
 	limits Limits
-	hash   func(at int, name, path string, st *unix.Stat_t) (string, error)
+	hash   func(at int, name, path string, as *facts) (string, error) // as is of what was hashed afterwards
 
 	device  uint64
 	entries int
@@ -48,17 +45,17 @@ type scanner struct {
 // errGone means that what has a name is left out: it is no longer there, or nothing that is saved.
 var errGone = errors.New("left out")
 
-func (s *scanner) all(dir *os.File) error {
+func (s *scanner) all(ctx context.Context, dir *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return fmt.Errorf("look at the workspace: %w", err)
 	}
-	s.device = uint64(st.Dev) //nolint:unconvert // it has other types on other systems
+	s.device = factsOf(&st).device
 	at, err := unix.Openat(int(dir.Fd()), ".", openFolder, 0)
 	if err != nil {
 		return fmt.Errorf("open the workspace: %w", err)
 	}
-	if _, err := s.folder(at, "", 1); err != nil {
+	if _, err := s.folder(ctx, at, "", 1); err != nil {
 		return err
 	}
 	slices.SortFunc(s.m.Files, func(a, b manifest.File) int { return strings.Compare(a.Path, b.Path) })
@@ -73,13 +70,13 @@ const (
 )
 
 // folder lists an open folder and closes it. It reports whether the folder holds a file or folder that is listed.
-func (s *scanner) folder(at int, path string, depth int) (holds bool, err error) {
+func (s *scanner) folder(ctx context.Context, at int, path string, depth int) (holds bool, err error) {
 	dir := os.NewFile(uintptr(at), path)
 	defer dir.Close()
 	for {
 		names, err := dir.Readdirnames(namesRead)
 		for _, name := range names {
-			listed, err := s.entry(at, name, join(path, name), depth)
+			listed, err := s.entry(ctx, at, name, join(path, name), depth)
 			if errors.Is(err, errGone) {
 				continue
 			}
@@ -93,8 +90,8 @@ func (s *scanner) folder(at int, path string, depth int) (holds bool, err error)
 			return holds, nil
 		case err != nil:
 			return false, fmt.Errorf("read folder of the workspace: %w", err)
-		case s.ctx.Err() != nil:
-			return false, context.Cause(s.ctx)
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
 		}
 	}
 }
@@ -107,7 +104,7 @@ func join(dir, name string) string {
 }
 
 // entry lists one name of a folder. An errGone leaves it out.
-func (s *scanner) entry(at int, name, path string, depth int) (listed bool, err error) {
+func (s *scanner) entry(ctx context.Context, at int, name, path string, depth int) (listed bool, err error) {
 	if strings.HasPrefix(name, sandbox.TempPrefix) {
 		return false, nil
 	}
@@ -118,8 +115,8 @@ func (s *scanner) entry(at int, name, path string, depth int) (listed bool, err 
 		}
 		return false, &sandbox.PathError{Path: path, Reason: "cannot be looked at: " + err.Error()}
 	}
-	kind := uint32(st.Mode) & unix.S_IFMT //nolint:unconvert // it has other types on other systems
-	if !s.saves(kind, &st) || manifest.CheckPath(path) != nil {
+	as := factsOf(&st)
+	if !s.saves(&as) || manifest.CheckPath(path) != nil {
 		s.m.LeftOut++
 		return false, errGone
 	}
@@ -130,10 +127,10 @@ func (s *scanner) entry(at int, name, path string, depth int) (listed bool, err 
 		return false, &sandbox.PathError{Path: path, Reason: fmt.Sprintf(
 			"is one too many: a run may keep %d files and folders; remove those that are not needed", s.limits.Files)}
 	}
-	if kind == unix.S_IFDIR {
-		return s.subfolder(at, name, path, depth)
+	if as.kind == unix.S_IFDIR {
+		return s.subfolder(ctx, at, name, path, depth)
 	}
-	err = s.file(at, name, path, &st)
+	err = s.file(at, name, path, &as)
 	if errors.Is(err, errGone) {
 		s.entries--
 	}
@@ -141,11 +138,11 @@ func (s *scanner) entry(at int, name, path string, depth int) (listed bool, err 
 }
 
 // saves reports whether something is a folder, or a file of the workspace alone.
-func (s *scanner) saves(kind uint32, st *unix.Stat_t) bool {
-	return uint64(st.Dev) == s.device && (kind == unix.S_IFDIR || kind == unix.S_IFREG && st.Nlink == 1) //nolint:unconvert // as above
+func (s *scanner) saves(as *facts) bool {
+	return as.device == s.device && (as.kind == unix.S_IFDIR || as.kind == unix.S_IFREG && as.links == 1)
 }
 
-func (s *scanner) subfolder(at int, name, path string, depth int) (bool, error) {
+func (s *scanner) subfolder(ctx context.Context, at int, name, path string, depth int) (bool, error) {
 	sub, err := unix.Openat(at, name, openFolder, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // it was swapped since
@@ -154,49 +151,64 @@ func (s *scanner) subfolder(at int, name, path string, depth int) (bool, error) 
 		return false, &sandbox.PathError{Path: path, Reason: "cannot be opened: " + err.Error()}
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(sub, &st); err != nil || uint64(st.Dev) != s.device { //nolint:unconvert // as above
+	if err := unix.Fstat(sub, &st); err != nil || factsOf(&st).device != s.device {
 		return false, errors.Join(err, unix.Close(sub))
 	}
-	holds, err := s.folder(sub, path, depth+1)
+	holds, err := s.folder(ctx, sub, path, depth+1)
 	if err == nil && !holds {
 		s.m.Folders = append(s.m.Folders, path)
 	}
 	return true, err
 }
 
-func (s *scanner) file(at int, name, path string, st *unix.Stat_t) error {
-	if st.Size > s.limits.FileSize {
-		return &sandbox.PathError{Path: path, Reason: fmt.Sprintf("has %d bytes, and a file that is kept may have %d", st.Size, s.limits.FileSize)}
+func (s *scanner) file(at int, name, path string, as *facts) error {
+	if err := s.afford(path, as.size); err != nil {
+		return err
 	}
-	if s.bytes += st.Size; s.bytes > s.limits.Total {
-		return &sandbox.PathError{Path: path, Reason: fmt.Sprintf(
-			"is too much: the files of a run may have %d bytes together; remove those that are not needed", s.limits.Total)}
-	}
-	hash, err := s.hash(at, name, path, st)
+	before := as.size
+	hash, err := s.hash(at, name, path, as)
 	if err != nil {
 		return err
 	}
-	s.m.Files = append(s.m.Files, manifest.File{Path: path, Size: st.Size, Hash: hash, Exec: st.Mode&unix.S_IXUSR != 0})
+	if as.size != before {
+		s.bytes -= before
+		if err := s.afford(path, as.size); err != nil {
+			return err
+		}
+	}
+	s.m.Files = append(s.m.Files, manifest.File{Path: path, Size: as.size, Hash: hash, Exec: as.exec})
+	return nil
+}
+
+// afford counts the bytes of a file.
+func (s *scanner) afford(path string, size int64) error {
+	if size > s.limits.FileSize {
+		return &sandbox.PathError{Path: path, Reason: fmt.Sprintf("has %d bytes, and a file that is kept may have %d", size, s.limits.FileSize)}
+	}
+	if s.bytes += size; s.bytes > s.limits.Total {
+		return &sandbox.PathError{Path: path, Reason: fmt.Sprintf(
+			"is too much: the files of a run may have %d bytes together; remove those that are not needed", s.limits.Total)}
+	}
 	return nil
 }
 
 // hashTries is how often a file that changes while it is read is read.
 const hashTries = 3
 
-// hashed is the hash of a file: from the cache, or from its content, after which st is of that content.
-func (s *scanner) hashed(c *Cache, at int, name, path string, st *unix.Stat_t) (string, error) {
-	if k, ok := c.files[path]; ok && k.holds(st) {
+// hashed is the hash of a file: from the cache, or from its content.
+func (s *scanner) hashed(c *Cache, at int, name, path string, as *facts) (string, error) {
+	if k, ok := c.files[path]; ok && k.holds(&as.stamp) {
 		s.seen[path] = k
 		return k.hash, nil
 	}
 	for range hashTries {
 		began := time.Now()
-		hash, err := s.read(at, name, path, st)
+		hash, err := s.read(at, name, path, as)
 		if errors.Is(err, errChanged) {
 			continue
 		}
 		if err == nil {
-			s.seen[path] = known{stampOf(st), began, hash}
+			s.seen[path] = known{as.stamp, began, hash}
 		}
 		return hash, err
 	}
@@ -204,7 +216,7 @@ func (s *scanner) hashed(c *Cache, at int, name, path string, st *unix.Stat_t) (
 }
 
 // read hashes the content of a file. The file that is opened may be another than the one that was looked at.
-func (s *scanner) read(at int, name, path string, st *unix.Stat_t) (string, error) {
+func (s *scanner) read(at int, name, path string, as *facts) (string, error) {
 	fd, err := unix.Openat(at, name, openFile, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
@@ -214,24 +226,22 @@ func (s *scanner) read(at int, name, path string, st *unix.Stat_t) (string, erro
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	before := *st
-	if err := unix.Fstat(fd, st); err != nil {
+	var before, after unix.Stat_t
+	if err := unix.Fstat(fd, &before); err != nil {
 		return "", fmt.Errorf("look at a file of the workspace: %w", err)
 	}
-	if kind := uint32(st.Mode) & unix.S_IFMT; kind != unix.S_IFREG || !s.saves(kind, st) { //nolint:unconvert // as above
+	if *as = factsOf(&before); as.kind != unix.S_IFREG || !s.saves(as) {
 		return "", errGone
 	}
-	s.bytes += st.Size - before.Size
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(f, st.Size+1))
+	n, err := io.Copy(sum, io.LimitReader(f, as.size+1))
 	if err != nil {
 		return "", &sandbox.PathError{Path: path, Reason: "cannot be read: " + err.Error()}
 	}
-	var after unix.Stat_t
 	if err := unix.Fstat(fd, &after); err != nil {
 		return "", fmt.Errorf("look at a file of the workspace: %w", err)
 	}
-	if n != st.Size || stampOf(&after) != stampOf(st) {
+	if n != as.size || factsOf(&after) != *as {
 		return "", errChanged
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
