@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/files"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -47,6 +49,14 @@ func TestFilesFollowTheRun(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}
+	}
+	fork, err := w.client.Runs().Fork(t.Context(), g.run, control.ForkRequest{At: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed(t, w.watch(messages.Ref{Tenant: fork.Tenant, Run: fork.ID}).end(), "Done: A ship left.")
+	if got, err := os.ReadFile(filepath.Join(there, fork.Tenant, fork.ID, "b.txt")); err != nil || string(got) != "two" {
+		t.Errorf("of the steps that the fork kept it has %q, %v", got, err)
 	}
 	if strays, err := filepath.Glob(filepath.Join(here, ".claims", "*", "*")); err != nil || len(strays) != 1 {
 		t.Errorf("the killed worker left %v, %v", strays, err)

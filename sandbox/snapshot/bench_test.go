@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			for i := range 10_000 {
 				write(b, at[0], fmt.Sprintf("d%02d/file-%04d.txt", i%100, i), fmt.Sprint("file ", i))
 			}
-			time.Sleep(snapshot.Tick) //nolint:forbidigo // or the newest files would be read once more
+			time.Sleep(snapshot.Tick) // or the newest files would be read once more
 			if _, err := f.Save(b.Context(), true); err != nil {
 				b.Fatal(err)
 			}
@@ -49,7 +50,7 @@ func BenchmarkSnapshot(b *testing.B) {
 				ws.Touch(true)
 				if bm.changed >= 0 {
 					b.StopTimer()
-					copy(content, fmt.Sprint(n))
+					copy(content, strconv.Itoa(n))
 					if err := os.WriteFile(filepath.Join(at[0], "d00", "changes"), content, 0o600); err != nil {
 						b.Fatal(err)
 					}
