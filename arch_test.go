@@ -23,6 +23,7 @@ var forbidden = map[string][]string{
 	"messages/strict":    {"!std"},
 	"messages/sensitive": {"!std"},
 	"messages":           {"!std"},
+	"messages/manifest":  {"!std"},
 	"messages/queue":     {"!own", "messages/record", "messages/logentry", "net/http"},
 	"messages/logentry":  {"!own", "messages/record", "messages/queue", "net/http"},
 	"messages/record":    {"!own", "messages/control", "net/http"},
@@ -61,6 +62,7 @@ var forbidden = map[string][]string{
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox/process":    {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
+	"sandbox/snapshot":   {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"sandbox/proxy":      {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 

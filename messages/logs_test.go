@@ -123,6 +123,7 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"traced":    traced(t),
 		"elsewhere": elsewhere(t),
 		"delegated": delegated(t),
+		"files":     filesStory(t),
 	}
 }
 

@@ -3,7 +3,7 @@ package sandbox
 // Edit replaces the content of a regular file by what change makes of it, with the promises of Write. No other write through
 // this Workspace comes between. When change returns an error, Edit returns it as it is and the file stays as it was.
 func (w *Workspace) Edit(name string, change func(old []byte) ([]byte, error)) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()

@@ -5,9 +5,10 @@ import (
 	"os"
 )
 
-// Folder opens the workspace's folder itself, for a program that is confined to it by other means. The caller closes it.
+// Folder opens the workspace's folder itself, for a program that is confined to it by other means, and may change all in it. The
+// caller closes it.
 func (w *Workspace) Folder() (*os.File, error) {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return nil, err
 	}
 	f, err := w.root.Open(".")

@@ -8,7 +8,7 @@ import (
 // Mkdir makes a folder and those above it that are missing, for their owner alone. One that is there already is no error.
 // A folder may have one part less than a file, so that a file fits into it.
 func (w *Workspace) Mkdir(name string) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()

@@ -8,7 +8,7 @@ import (
 // Move gives a regular file another path; missing folders are made. Nothing may be there yet. After a crash the file is at
 // one of the two. Another program, or another Workspace of the folder, that makes a file there at the same moment loses it.
 func (w *Workspace) Move(from, to string) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()

@@ -29,8 +29,8 @@ const (
 	maxShown = 200  // bytes of a path in an error
 )
 
-// tempPrefix begins the name of a file that is being written. Callers may not use it.
-const tempPrefix = ".longshore-tmp-"
+// TempPrefix begins the name of a file that is being written. Callers may not use it.
+const TempPrefix = ".longshore-tmp-"
 
 // clean checks a path by its text alone and returns the form that os.Root gets. Root would refuse most of this
 // itself, but not before it has walked a part of the path: a path with ".." must never reach it.
@@ -59,8 +59,8 @@ func clean(name string, depth int) (string, error) {
 		switch {
 		case part == "..":
 			return bad("must stay inside the workspace")
-		case strings.HasPrefix(part, tempPrefix):
-			return bad("names that begin with %s are reserved", tempPrefix)
+		case strings.HasPrefix(part, TempPrefix):
+			return bad("names that begin with %s are reserved", TempPrefix)
 		}
 	}
 	if len(parts) > depth {

@@ -8,7 +8,7 @@ import (
 
 // Remove removes a regular file, however large, or an empty folder. There is no way to remove a folder with what is in it.
 func (w *Workspace) Remove(name string) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()

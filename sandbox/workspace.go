@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -23,7 +24,8 @@ type Workspace struct {
 	device  uint64
 	err     error
 
-	writing sync.Mutex // a write must see what the one before it left of the quota
+	writing sync.Mutex  // a write must see what the one before it left of the quota
+	touched atomic.Bool // see Touched
 }
 
 // Open opens a folder as a workspace and creates it, for its owner alone, when it is missing. The workspace stays
@@ -34,6 +36,27 @@ func Open(dir string, l Limits) (*Workspace, error) {
 	}
 	w := &Workspace{limits: l.withDefaults(), open: func() (*os.Root, error) { return os.OpenRoot(dir) }}
 	return w, w.ready()
+}
+
+// OpenLater is Open of a folder that is made and opened at the first use. An error of it is that of every use.
+func OpenLater(open func() (*os.Root, error), l Limits) *Workspace {
+	return &Workspace{limits: l.withDefaults(), open: open}
+}
+
+// Touched reports whether its files may have been changed through this Workspace, or through its Folder, since Touch last set it
+// to false.
+func (w *Workspace) Touched() bool { return w.touched.Load() }
+
+// Touch sets what Touched reports.
+func (w *Workspace) Touch(touched bool) { w.touched.Store(touched) }
+
+// change is ready for what may change a file.
+func (w *Workspace) change() error {
+	if err := w.ready(); err != nil {
+		return err
+	}
+	w.touched.Store(true)
+	return nil
 }
 
 // ready opens the folder, once: a run whose tools touch no files has none.

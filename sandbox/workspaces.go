@@ -33,12 +33,12 @@ func (w *Workspaces) Open(run messages.Ref) (*Workspace, error) {
 	if err := run.Check(); err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &Workspace{limits: w.limits.withDefaults(), open: func() (*os.Root, error) {
+	return OpenLater(func() (*os.Root, error) {
 		if err := w.root.MkdirAll(run.Folder(""), 0o700); err != nil {
 			return nil, err
 		}
 		return w.root.OpenRoot(run.Folder(""))
-	}}, nil
+	}, w.limits), nil
 }
 
 // Close ends the use of the root folder. Workspaces that are open stay so.

@@ -22,7 +22,7 @@ const staleTemp = time.Hour
 // Quotas are counted before each write. Two Workspace values of one folder may together exceed them by the writes
 // that they make at the same time.
 func (w *Workspace) Write(name string, data []byte) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()
@@ -113,7 +113,7 @@ func (w *Workspace) missing(dir string) int {
 
 // stage writes a temporary file beside p, to be renamed to it.
 func (w *Workspace) stage(name, p string, data []byte, mode fs.FileMode) (temp string, err error) {
-	temp = path.Join(path.Dir(p), tempPrefix+rand.Text())
+	temp = path.Join(path.Dir(p), TempPrefix+rand.Text())
 	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
@@ -150,4 +150,4 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func isTemp(p string) bool { return strings.HasPrefix(path.Base(p), tempPrefix) }
+func isTemp(p string) bool { return strings.HasPrefix(path.Base(p), TempPrefix) }

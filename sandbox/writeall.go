@@ -22,7 +22,7 @@ type File struct {
 // The renames are not one step: a crash between two of them leaves the first files new and the others old, each whole. The
 // same call again makes all of them new. So it is after an error of a rename, which is never a *PathError.
 func (w *Workspace) WriteAll(ctx context.Context, files []File, begin func() error) error {
-	if err := w.ready(); err != nil {
+	if err := w.change(); err != nil {
 		return err
 	}
 	w.writing.Lock()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,8 +65,12 @@ func keepFiles(cmd *cobra.Command, dir string) error {
 		return nil
 	}
 	files := 0
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case filepath.Dir(path) == dir && strings.HasPrefix(d.Name(), "."): // the worker's own: locks and the like
+			return fs.SkipDir
+		case d.Type().IsRegular():
 			files++
 		}
 		return err

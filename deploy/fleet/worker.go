@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/sandbox/snapshot"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
@@ -44,7 +45,7 @@ type Parts struct {
 	Endpoints []model.Endpoint
 	Selector  model.Selector                                     // chooses among the models of an agent; default: their order
 	Tools     []tools.Tool                                       // beside those of package toolbox
-	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
+	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each claim, whose files follow the run
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
 	// Begun is called once, before the worker takes its first task. What it gets counts the runs in hand, and may be called at
@@ -123,12 +124,22 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	defer func() { _ = closeSpoken() }()
 	var named func(context.Context, string, string) (*sandbox.Workspace, error)
+	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
-		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
+		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), s.WorkspaceLimits())
 		if err != nil {
 			return fmt.Errorf("open workspaces: %w", err)
 		}
-		parts.Files, named = dirs.Open, dirs.Named
+		defer func() { _ = dirs.Close() }()
+		if folders, err = claimFolders(&s, b, log); err != nil {
+			return err
+		}
+		defer func() {
+			if err := folders.Close(); err != nil {
+				log.WarnContext(ctx, "close workspaces", "err", err)
+			}
+		}()
+		named = dirs.Named
 	}
 	table, err := priceTable(s.Models)
 	if err != nil {
@@ -153,7 +164,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Life: life, Fleet: seen, Controller: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
-		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
+		Folders: folders, Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
@@ -189,6 +200,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { b.KeepStorage(rest, storageEvery, false); return nil })
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
+	if folders != nil {
+		group.Go(func() error { return folders.Run(rest) })
+	}
 	group.Go(func() error {
 		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage, box.Ready), remembers(short), box.Degraded), observability.ServeConfig{Log: log}, ready)
 	})

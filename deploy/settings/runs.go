@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/sandbox"
 )
 
 // Runs is how a worker works runs: how many at once, and what bounds each.
@@ -16,6 +17,10 @@ type Runs struct {
 	BlobBytes    int           `env:"LONGSHORE_BLOB_BYTES"    envDefault:"65536" help:"size in bytes above which an entry of a run's log is stored as a blob: 4096 to 524288"`
 	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"     envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
+
+	WorkspaceFiles int           `env:"LONGSHORE_WORKSPACE_FILES" envDefault:"10000"     help:"files and folders that a run may have"`
+	WorkspaceBytes int64         `env:"LONGSHORE_WORKSPACE_BYTES" envDefault:"268435456" help:"bytes that the files of a run may have together"`
+	WorkspaceKeep  time.Duration `env:"LONGSHORE_WORKSPACE_KEEP"  envDefault:"24h"       help:"how long the folder of a run that has ended stays on the machine of its worker"`
 }
 
 // Check returns an *Error.
@@ -34,6 +39,14 @@ func (s *Runs) Check() error {
 	if s.BlobBytes != 0 && (s.BlobBytes < 4<<10 || s.BlobBytes > 512<<10) {
 		return Errorf("LONGSHORE_BLOB_BYTES: must be 4096 to 524288")
 	}
+	switch {
+	case s.WorkspaceFiles < 0 || s.WorkspaceFiles > 1_000_000:
+		return Errorf("LONGSHORE_WORKSPACE_FILES: must be 1 to 1000000")
+	case s.WorkspaceBytes < 0 || s.WorkspaceBytes > 1<<40:
+		return Errorf("LONGSHORE_WORKSPACE_BYTES: must be 1 to %d", int64(1<<40))
+	case s.WorkspaceKeep < 0 || s.WorkspaceKeep > 0 && s.WorkspaceKeep < time.Minute:
+		return Errorf("LONGSHORE_WORKSPACE_KEEP: must be at least 1m")
+	}
 	return checkMaxInput(s.MaxInput)
 }
 
@@ -43,4 +56,9 @@ func checkMaxInput(n int) error {
 		return Errorf("LONGSHORE_MAX_INPUT: must be 1 to %d", messages.MaxInput)
 	}
 	return nil
+}
+
+// WorkspaceLimits bound the files of a run.
+func (s *Runs) WorkspaceLimits() sandbox.Limits {
+	return sandbox.Limits{Files: s.WorkspaceFiles, Total: s.WorkspaceBytes}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
@@ -205,6 +206,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.cfg.Events.RunEnds(keeping, s.runEnded) })
 	group.Go(func() error { return s.owners.webhooks.Run(keeping) })
 	group.Go(func() error { return s.cfg.Retention.Retain(keeping, s.cfg.Retain) })
+	group.Go(func() error { return files.New(s.cfg.Bus).KeepCollecting(keeping) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}

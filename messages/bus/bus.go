@@ -68,7 +68,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	}
 	names := cfg.Streams
 	if names == nil {
-		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, StreamAgents, StreamPrompts, StreamSessions}
+		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, StreamAgents, StreamPrompts, StreamSessions, StreamFiles}
 	}
 	for _, name := range names {
 		err := b.Call(ctx, "STREAM.INFO."+name, nil, nil)

@@ -31,6 +31,8 @@ const (
 	// StreamRoster keeps the newest announcement of each worker for some minutes, so that a worker that starts knows which
 	// ones died lately.
 	StreamRoster = "ROSTER"
+	// StreamFiles has the files of runs: contents by tenant and hash, and what refers to them.
+	StreamFiles = "FILES"
 
 	// BucketSchedules has the schedules, as <tenant>.<name>, and what became of each, as state.<tenant>.<name>.
 	BucketSchedules = "SCHEDULES"
@@ -165,6 +167,14 @@ func auditStore(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Name, c.Description = streamAudit, "Copies of the audit's segments"
 	c.Subjects = []string{"$O." + BucketAudit + ".C.>", "$O." + BucketAudit + ".M.>"}
 	c.AllowDirect, c.AllowRollup, c.Discard, c.Compression = false, true, jetstream.DiscardNew, jetstream.S2Compression
+	return c
+}
+
+// files is the stream of the files of runs. It has no limit of its own: what nothing refers to is removed.
+func files(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamFiles, "The files of runs."
+	c.Subjects = []string{"files.*.head.*", "files.*.part.*.*.*", "files.*.ref.*.*"}
+	c.MaxMsgsPerSubject = 1
 	return c
 }
 

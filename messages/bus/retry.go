@@ -22,6 +22,7 @@ const (
 	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
 	CodeNoMessage    jetstream.ErrorCode = 10037
 	CodeNotDeleted   jetstream.ErrorCode = 10057 // a message that is to be deleted is not there
+	codeNoSequence   jetstream.ErrorCode = 10043 // the same, of one in the middle of the stream
 	CodeNoStream     jetstream.ErrorCode = 10059
 
 	CodeNoConsumer     jetstream.ErrorCode = 10014

@@ -97,7 +97,7 @@ func (s Stream) Remove(ctx context.Context, seq uint64) error {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"`
 	}{seq, true}, nil)
-	if Refused(err, CodeNoMessage) || Refused(err, CodeNotDeleted) {
+	if Refused(err, CodeNoMessage) || Refused(err, CodeNotDeleted) || Refused(err, codeNoSequence) {
 		return nil
 	}
 	return err

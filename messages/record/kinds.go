@@ -72,6 +72,7 @@ var kinds = sync.OnceValue(func() map[Kind]kindOf {
 		KindLined:          kind[Lined](leaves),
 		KindDelegated:      kind[Delegated](leaves, shows(messages.EventDelegated, (*Delegated).data)),
 		KindChildEnded:     kind[ChildEnded](leaves, shows(messages.EventChildEnded, (*ChildEnded).data)),
+		KindFilesSaved:     kind[FilesSaved](keeps),
 		KindWithdrawn:      kind[Withdrawn](leaves, shows(messages.EventCancelRequested, (*Withdrawn).data)),
 
 		KindCancelRequested: decision(kind[CancelRequested](leaves, shows(messages.EventCancelRequested, (*CancelRequested).data))),

@@ -78,6 +78,8 @@ type State struct {
 	Permits     []record.Permit `json:"permits,omitempty"`     // that the last park left for later
 	PermitsHeld bool            `json:"permitsHeld,omitempty"` // a claim has them, which may have used them
 
+	Files *record.FilesSaved `json:"files,omitempty"` // as they are; nil: none were saved
+
 	Parked  *record.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError      `json:"failure,omitempty"` // what ends the run
@@ -240,6 +242,8 @@ func (s *State) Advance(r record.Record) error {
 		if s.Cancel == nil && s.Parent != nil && s.Parent.Run == r.Parent {
 			s.Cancel = &record.CancelRequested{By: "run " + r.Parent, Reason: r.Reason}
 		}
+	case *record.FilesSaved:
+		s.Files = r
 	case *record.Released, *record.Lost, *record.SessionGranted, *record.Lined, *record.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)

@@ -169,14 +169,11 @@ func (x *toolWork) collect(ctx context.Context, a *agent.CollectChildren) (agent
 	if d == nil || at < 0 {
 		return x.journal.commit(ctx)
 	}
-	ws := x.shared
-	if ws == nil {
-		var err error
-		if ws, err = x.cfg.Workspace(x.run); err != nil {
-			return nil, fmt.Errorf("open workspace: %w", err)
-		}
-		defer func() { _ = ws.Close() }()
+	ws, done, err := x.workspace(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	c := s.Open[at].Call
 	text, isError := d.Answer()
 	res := tools.Text(text)

@@ -28,6 +28,7 @@ type execution struct {
 	calls        callBook
 	models       modelWork
 	tools        toolWork
+	files        claimFiles
 	conversation conversation
 	claims       claimer
 	settle       settlement
@@ -55,7 +56,8 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.settle = settlement{job: j, journal: &x.journal, voice: &x.voice}
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
-	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits}
+	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
+	x.files = claimFiles{job: j, journal: &x.journal}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
 	return x
 }
@@ -94,6 +96,7 @@ func (x *execution) finish() {
 func (x *execution) work(ctx context.Context) (Outcome, error) {
 	defer x.journal.endTrial(false)
 	defer func() { _ = x.tools.shared.Close() }()
+	defer x.files.close(ctx)
 	owned, outcome, err := x.claims.claim(ctx)
 	if err == nil && owned {
 		x.models.repeats = x.claims.succeeds && x.journal.state.Calling
@@ -128,6 +131,9 @@ func (x *execution) drive(ctx context.Context) error {
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
 			x.conversation.leaveConversation()
+			if x.journal.state.Result != nil {
+				x.files.close(ctx) // before people hear that the run has ended
+			}
 			return x.cfg.Controller.Close(ctx, x.run, x.journal.tip, x.journal.out)
 		case *agent.AskHooks:
 			action, err = x.hooks.askHooks(ctx, a)

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/sandbox/snapshot"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -44,7 +45,10 @@ type Config struct {
 	Cache      Cache // default: none
 	Model      model.Provider
 	Tools      *tools.Set
-	Workspace  func(run messages.Ref) (*sandbox.Workspace, error)
+	// Folders has a folder for each claim, whose files are saved with each report and follow the run. nil: Workspace.
+	Folders *snapshot.Folders
+	// Workspace opens the files of a run as they are on this machine: nothing is saved. Needed without Folders.
+	Workspace func(run messages.Ref) (*sandbox.Workspace, error)
 	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
 	// ends. nil: Workspace has the place of each.
 	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)

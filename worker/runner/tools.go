@@ -30,6 +30,7 @@ type toolWork struct {
 	claims  *claimer
 	rules   *policyWork
 	limits  *limits.Set
+	files   *claimFiles
 
 	shared *sandbox.Workspace // the named one of the task, held until the ticket is done with; written by await
 }
@@ -46,13 +47,11 @@ type answer struct {
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
 // the calls answer it on a channel. It returns when the plan is no longer to make calls of this wave.
 func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err error) {
-	ws := x.shared
-	if ws == nil {
-		if ws, err = x.cfg.Workspace(x.run); err != nil {
-			return nil, fmt.Errorf("open workspace: %w", err)
-		}
-		defer func() { _ = ws.Close() }()
+	ws, done, err := x.workspace(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	calls, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.own.listen(abort)()
@@ -72,6 +71,14 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c)))
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
+}
+
+// workspace is what the next calls work in, and what is to be called after them.
+func (x *toolWork) workspace(ctx context.Context) (_ *sandbox.Workspace, done func(), err error) {
+	if x.shared != nil {
+		return x.shared, func() {}, nil
+	}
+	return x.files.open(ctx)
 }
 
 // callWave makes several calls at the same time.
@@ -236,6 +243,10 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		x.calls.parks[a.call.ID] = a.result.Park
 		return x.journal.commit(ctx)
 	}
+	saved, err := x.files.save(&a.result, len(x.calls.flying) == 0)
+	if err != nil {
+		return nil, fmt.Errorf("call tool %s: %w", a.call.Name, err)
+	}
 	content := a.result.Content
 	if len(content) == 0 {
 		content = messages.TextContent("")
@@ -253,5 +264,9 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	x.hooks.owe(a.call, r)
-	return x.journal.commitPaid(append([]record.Record{r}, x.rules.applied(x.journal.state, a.call, a.found)...)...)
+	reports := append([]record.Record{r}, x.rules.applied(x.journal.state, a.call, a.found)...)
+	if saved != nil {
+		reports = append(reports, saved)
+	}
+	return x.journal.commitPaid(reports...)
 }

@@ -103,7 +103,7 @@ func (rt *Retention) retire(ctx context.Context, m jetstream.Msg, keep time.Dura
 	}
 }
 
-// Purge removes all of a run but its events: what is scheduled or queued, its blobs, its log entries and, last, its log. Its id
+// Purge removes all of a run but its events: what is scheduled or queued, its blobs, what it refers to of files, its log entries and, last, its log. Its id
 // must not be used again before its events have expired: watchers would see two runs as one.
 func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
@@ -117,6 +117,7 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 		{bus.StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>", true},
 		{bus.StreamTasks, run.QueuedFilter(), true},
 		{bus.StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>", false},
+		{bus.StreamFiles, "files." + run.Tenant + ".ref." + run.Run + ".*", true},
 		{bus.StreamLogs, run.LogEntriesSubject(), false},
 		{bus.StreamRuns, run.LogSubject(), false},
 	} {

@@ -1,0 +1,270 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+const (
+	// The longest time between two collections of a dispatcher.
+	collectEvery = time.Hour
+	// How old a reference must be before its run is looked for: that of a task may come long before its log.
+	strayAge = 24 * time.Hour
+	// For headers of messages that were not looked at yet.
+	collectRoom = 1024
+	// How long a collection waits for the next message before it gives up; the next one begins anew.
+	collectWait = 10 * time.Second
+)
+
+// Collected is what a collection has removed, or would have.
+type Collected struct {
+	Contents int // that nothing refers to
+	Parts    int // storings that were given up
+	Refs     int // of runs that do not exist
+	Broken   int // references whose manifest is missing or damaged; they stay
+}
+
+// KeepCollecting collects at the start and from then on until ctx ends. Several dispatchers may do so at once.
+func (st *Store) KeepCollecting(ctx context.Context) error {
+	for ctx.Err() == nil {
+		switch c, err := st.Collect(ctx, false); {
+		case err != nil && ctx.Err() == nil:
+			st.bus.Log().WarnContext(ctx, "look for files that nothing refers to", "err", err)
+		case c != Collected{}:
+			st.bus.Log().InfoContext(ctx, "removed files that nothing refers to",
+				"contents", c.Contents, "unfinished", c.Parts, "references", c.Refs, "broken", c.Broken)
+		}
+		_ = bus.Pause(ctx, collectEvery) // cut short by the end of ctx
+	}
+	return nil
+}
+
+// Collect removes the contents that nothing refers to and that were neither stored nor found within Margin, what was left of storings
+// that were given up, and references of runs that do not exist. With look it only counts. Its cost is that of reading the
+// headers of what is older than Margin, and the manifests of the tenants that have something to remove.
+func (st *Store) Collect(ctx context.Context, look bool) (done Collected, err error) {
+	c := &collection{Store: st, look: look, tenants: map[string]*tenantFiles{}}
+	began := st.now()
+	for m, err := range st.storedBefore(ctx, began.Add(-Margin)) {
+		if err != nil {
+			return done, fmt.Errorf("read the oldest files: %w", err)
+		}
+		c.take(&m, began)
+	}
+	if err := c.strays(ctx); err != nil {
+		return c.done, err
+	}
+	if err := c.references(ctx); err != nil {
+		return c.done, err
+	}
+	var errs []error
+	for name, t := range c.tenants {
+		errs = append(errs, c.sweep(ctx, name, t))
+	}
+	return c.done, errors.Join(errs...)
+}
+
+// storedBefore yields what was stored before a time, oldest first. Bodies stay with the server.
+func (st *Store) storedBefore(ctx context.Context, before time.Time) iter.Seq2[bus.TailMessage, error] {
+	return func(yield func(bus.TailMessage, error) bool) {
+		first, ok, err := st.stream().Get(ctx, bus.Lookup{Seq: 1, Next: "files.>"})
+		if err != nil {
+			yield(bus.TailMessage{}, err)
+			return
+		}
+		if !ok || !first.Time.Before(before) { // the common case of a fleet without files costs one request
+			return
+		}
+		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamFiles, Filter: "files.>", Room: collectRoom}
+		t.Start = jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true}
+		defer t.Close()
+		for {
+			m, err := t.Next(ctx, time.Now().Add(collectWait))
+			switch {
+			case errors.Is(err, bus.ErrNothing):
+				return
+			case err != nil:
+				yield(m, err)
+				return
+			case !m.Time.Before(before) || !yield(m, nil) || m.Pending == 0:
+				return
+			}
+		}
+	}
+}
+
+// collection is one pass.
+type collection struct {
+	*Store
+
+	look    bool
+	tenants map[string]*tenantFiles
+	old     []messages.Ref // runs with references older than strayAge
+	done    Collected
+}
+
+// tenantFiles is what a tenant has that is old enough to be removed, and what it refers to.
+type tenantFiles struct {
+	heads map[string]oldHead
+	puts  map[[2]string]bool // storings with old parts, by hash and put
+	refs  map[string]bool    // manifests
+}
+
+type oldHead struct {
+	seq uint64
+	put string
+}
+
+func (c *collection) tenant(name string) *tenantFiles {
+	t := c.tenants[name]
+	if t == nil {
+		t = &tenantFiles{map[string]oldHead{}, map[[2]string]bool{}, map[string]bool{}}
+		c.tenants[name] = t
+	}
+	return t
+}
+
+// take notes an old message.
+func (c *collection) take(m *bus.TailMessage, began time.Time) {
+	s := strings.Split(m.Subject, ".")
+	if len(s) < 4 || !strict.ValidToken(s[1]) {
+		return
+	}
+	switch {
+	case s[2] == "head" && manifest.ValidHash(s[3]):
+		c.tenant(s[1]).heads[s[3]] = oldHead{m.Seq, m.Header.Get(headerPut)}
+	case s[2] == "part" && len(s) == 6 && manifest.ValidHash(s[3]) && strict.ValidToken(s[4]):
+		c.tenant(s[1]).puts[[2]string{s[3], s[4]}] = true
+	case s[2] == "ref" && m.Time.Before(began.Add(-strayAge)):
+		if run := (messages.Ref{Tenant: s[1], Run: s[3]}); run.Check() == nil && (len(c.old) == 0 || c.old[len(c.old)-1] != run) {
+			c.old = append(c.old, run)
+		}
+	}
+}
+
+// strays removes references of runs that have neither a log nor a task: a worker that was cut off may have made one after its run
+// was purged.
+func (c *collection) strays(ctx context.Context) error {
+	seen := map[messages.Ref]bool{}
+	for _, run := range c.old {
+		if seen[run] {
+			continue
+		}
+		seen[run] = true
+		lives, err := c.lives(ctx, run)
+		if err != nil {
+			return fmt.Errorf("look for run %s: %w", run, err)
+		}
+		if lives {
+			continue
+		}
+		c.done.Refs++
+		if c.look {
+			continue
+		}
+		if err := c.stream().Clear(ctx, RefsPrefix(run)+"*"); err != nil {
+			return fmt.Errorf("remove the references of run %s: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// lives reports whether a run has a log, or a task that waits.
+func (c *collection) lives(ctx context.Context, run messages.Ref) (bool, error) {
+	for _, at := range []struct{ stream, subject string }{
+		{bus.StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>"},
+		{bus.StreamTasks, run.QueuedFilter()},
+		{bus.StreamRuns, run.LogSubject()}, // last: a task that is begun meanwhile has a log by then
+	} {
+		_, ok, err := c.bus.Stream(at.stream).Get(ctx, bus.Lookup{Seq: 1, Next: at.subject})
+		if err != nil || ok {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// references reads what tenants refer to, twice: a run that takes over what another one refers to, as a fork does, makes its reference
+// while that one is there, so one of the two is seen.
+func (c *collection) references(ctx context.Context) error {
+	for range 2 {
+		for subject, err := range c.stream().Subjects(ctx, "files.*.ref.*.*") {
+			if err != nil {
+				return fmt.Errorf("look for what runs refer to: %w", err)
+			}
+			s := strings.Split(subject, ".")
+			if t := c.tenants[s[1]]; t != nil && len(s) == 5 && manifest.ValidHash(s[4]) {
+				t.refs[s[4]] = true
+			}
+		}
+	}
+	return nil
+}
+
+// sweep removes what a tenant does not refer to. Nothing is removed when a manifest cannot be read that is stored as it was written.
+func (c *collection) sweep(ctx context.Context, tenant string, t *tenantFiles) error {
+	live := make(map[string]bool, len(t.refs))
+	for hash := range t.refs {
+		if len(t.heads) == 0 {
+			break
+		}
+		live[hash] = true
+		m, err := c.Manifest(ctx, tenant, hash)
+		switch {
+		case err == nil:
+		case errors.Is(err, manifest.ErrMissing) || errors.Is(err, manifest.ErrDamaged):
+			c.done.Broken++
+			c.bus.Log().WarnContext(ctx, "a run refers to files that cannot be read", "tenant", tenant, "err", err)
+			continue
+		default: // such as a form that a newer program has written
+			return fmt.Errorf("read what tenant %s refers to: %w", tenant, err)
+		}
+		for i := range m.Files {
+			live[m.Files[i].Hash] = true
+		}
+	}
+	for hash, h := range t.heads {
+		if live[hash] {
+			continue
+		}
+		c.done.Contents++
+		if c.look {
+			continue
+		}
+		// This message and no other: one that took its place since is newer.
+		if err := c.stream().Remove(ctx, h.seq); err != nil {
+			return fmt.Errorf("remove content %s of tenant %s: %w", hash, tenant, err)
+		}
+	}
+	for p := range t.puts {
+		if err := c.parts(ctx, tenant, p[0], p[1]); err != nil {
+			return fmt.Errorf("remove parts of content %s of tenant %s: %w", p[0], tenant, err)
+		}
+	}
+	return nil
+}
+
+// parts removes those of a storing that no head names: its content was removed, or stored again, or it was given up. No storing
+// uses the parts of another, so none that is under way misses them.
+func (c *collection) parts(ctx context.Context, tenant, hash, put string) error {
+	m, ok, err := c.stream().Get(ctx, bus.Lookup{Last: headSubject(tenant, hash)})
+	if err != nil || ok && m.Header.Get(headerPut) == put {
+		return err
+	}
+	c.done.Parts++
+	if c.look {
+		return nil
+	}
+	return c.stream().Clear(ctx, partsPrefix(tenant, hash, put)+"*")
+}

@@ -1,0 +1,124 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Content is a stored content, to be read.
+type Content struct {
+	Size int64
+
+	st           *Store
+	tenant, hash string
+	whole        []byte // of one that is stored with its head
+	head         head   // of any other
+}
+
+// Open looks a content up. One that is not stored is manifest.ErrMissing.
+func (st *Store) Open(ctx context.Context, tenant, hash string) (*Content, error) {
+	if err := check(tenant, hash); err != nil {
+		return nil, err
+	}
+	m, ok, err := st.stream().Get(ctx, bus.Lookup{Last: headSubject(tenant, hash)})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read content %s: %w", hash, err)
+	case !ok:
+		return nil, fmt.Errorf("read content %s: %w", hash, manifest.ErrMissing)
+	}
+	c := &Content{st: st, tenant: tenant, hash: hash}
+	if m.Header.Get(headerPut) == "" {
+		if manifest.HashOf(m.Data) != hash {
+			return nil, fmt.Errorf("read content %s: %w", hash, manifest.ErrDamaged)
+		}
+		c.Size, c.whole = int64(len(m.Data)), m.Data
+		return c, nil
+	}
+	if err = strict.Decode(m.Data, &c.head); err == nil {
+		err = c.head.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read content %s: its head is damaged: %w", hash, err)
+	}
+	c.Size = c.head.Size
+	return c, nil
+}
+
+// Copy writes length bytes from an offset to w, and less at the end of the content. Each part is verified by the hash that the head
+// says it has, which says nothing about the whole: see Get.
+func (c *Content) Copy(ctx context.Context, w io.Writer, offset, length int64) error {
+	if offset < 0 || length < 0 {
+		return fmt.Errorf("read %d bytes from %d", length, offset)
+	}
+	end := c.Size
+	if length < c.Size-offset {
+		end = offset + length
+	}
+	if c.head.Put == "" {
+		if offset < end {
+			_, err := w.Write(c.whole[offset:end])
+			return err
+		}
+		return nil
+	}
+	for at := offset; at < end; {
+		n := at / c.head.Part
+		part, err := c.part(ctx, n)
+		if err != nil {
+			return err
+		}
+		from := n * c.head.Part
+		part = part[at-from : min(end-from, int64(len(part)))]
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+		at += int64(len(part))
+	}
+	return nil
+}
+
+// part reads one part, which is acknowledged before its head is.
+func (c *Content) part(ctx context.Context, n int64) ([]byte, error) {
+	subject := partsPrefix(c.tenant, c.hash, c.head.Put) + strconv.FormatInt(n, 10)
+	m, ok, err := c.st.stream().Get(ctx, bus.Lookup{Last: subject})
+	size := min(c.head.Part, c.Size-n*c.head.Part)
+	switch {
+	case err == nil && !ok:
+		err = manifest.ErrMissing
+	case err == nil && (int64(len(m.Data)) != size || manifest.HashOf(m.Data) != c.head.Sums[n]):
+		err = manifest.ErrDamaged
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read part %d of content %s: %w", n, c.hash, err)
+	}
+	return m.Data, nil
+}
+
+// Get writes a content of size bytes at most to w. One that is not stored is manifest.ErrMissing, one that has another hash or is
+// larger manifest.ErrDamaged; w may have a part of it by then.
+func (st *Store) Get(ctx context.Context, tenant, hash string, size int64, w io.Writer) error {
+	c, err := st.Open(ctx, tenant, hash)
+	if err != nil {
+		return err
+	}
+	if c.Size > size {
+		return fmt.Errorf("read content %s: %d bytes in place of %d: %w", hash, c.Size, size, manifest.ErrDamaged)
+	}
+	sum := sha256.New()
+	if err := c.Copy(ctx, io.MultiWriter(w, sum), 0, c.Size); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != hash {
+		return fmt.Errorf("read content %s: %w", hash, manifest.ErrDamaged)
+	}
+	return nil
+}

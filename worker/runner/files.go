@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/sandbox/snapshot"
+	"github.com/longshore-run/longshore/tools"
+)
+
+// claimFiles are the files of the run as this claim has them. Only the execution's goroutine uses it.
+type claimFiles struct {
+	*job
+
+	journal *journal
+	folder  *snapshot.Folder // nil: no tool was called yet, or nothing is saved
+}
+
+// open returns the workspace of calls that are about to be made, and what is to be called after them. It restores nothing yet: the first
+// tool that touches a file does.
+func (x *claimFiles) open(ctx context.Context) (_ *sandbox.Workspace, done func(), err error) {
+	if x.cfg.Folders == nil {
+		ws, err := x.cfg.Workspace(x.run)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open workspace: %w", err)
+		}
+		return ws, func() { _ = ws.Close() }, nil
+	}
+	if x.folder == nil {
+		if x.folder, err = x.cfg.Folders.Of(x.run, x.claimID); err != nil {
+			return nil, nil, err
+		}
+	}
+	hash := ""
+	if f := x.journal.state.Files; f != nil {
+		hash = f.Manifest
+	}
+	return x.folder.Workspace(ctx, hash), func() {}, nil
+}
+
+// save stores what calls have changed and returns what the entry of their report is to say; nil if they have changed nothing. Idle says
+// that no other call is running. What cannot be saved because of a file is told to the model with the result, and the files stay
+// as they were for the next claim; with any other error there must be no report, as if the worker had died before it.
+func (x *claimFiles) save(res *tools.Result, idle bool) (*record.FilesSaved, error) {
+	if x.folder == nil {
+		return nil, nil
+	}
+	saved, err := x.folder.Save(x.journal.paid, idle)
+	if file, ok := errors.AsType[*sandbox.PathError](err); ok {
+		res.Content = append(res.Content, messages.Block{Text: "\nThe files of the run cannot be kept: " + file.Error() +
+			". Until that is corrected, changes are lost when the run continues on another worker."})
+		res.IsError = true
+		return nil, nil
+	}
+	if err != nil || saved == nil {
+		return nil, err
+	}
+	return &record.FilesSaved{
+		Step: x.journal.state.Step, Manifest: saved.Hash, Files: len(saved.Manifest.Files), Bytes: saved.Manifest.Bytes(),
+		Added: len(saved.Changes.Added), Changed: len(saved.Changes.Changed), Removed: len(saved.Changes.Removed), LeftOut: saved.Manifest.LeftOut,
+	}, nil
+}
+
+// close removes the folder of the claim. That of a run which has ended stays for people on this machine.
+func (x *claimFiles) close(ctx context.Context) {
+	if x.folder == nil {
+		return
+	}
+	if err := x.folder.Close(x.journal.state.Result != nil); err != nil {
+		x.cfg.Log.WarnContext(ctx, "close the folder of a claim", "task_id", x.run.Run, "tenant", x.run.Tenant, "err", err)
+	}
+	x.folder = nil
+}
