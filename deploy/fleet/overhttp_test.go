@@ -122,6 +122,10 @@ func TestCommandsOverHTTP(t *testing.T) {
 	h.do("watch "+run, "completed")
 	h.do("__complete watch "+run[:8], run)
 	h.same("__complete agents get ")
+	for _, command := range []string{"run hello --agent ", "eval suite.yaml --agent ", "policy test policy.yaml --agent "} {
+		h.do("__complete "+command, "default")
+	}
+	h.do("__complete policy test policy.yaml "+run[:8], run)
 	h.do("result "+run, "Hello there")
 	h.do("result "+run+" --transcript -o json", "Hello there")
 	h.do("run slow", "one word after another")
