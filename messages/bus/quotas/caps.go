@@ -88,7 +88,7 @@ func (c *Caps) Run(ctx context.Context, look func(ctx context.Context, line stri
 	ticker := time.NewTicker(c.every)
 	defer ticker.Stop()
 	var owed []string        // lines to look at
-	var failed chan []string // of the looks that go on; nil: none do
+	var failed chan []string // of the looks in progress; nil: none do
 	defer func() {
 		if failed != nil {
 			<-failed

@@ -96,7 +96,7 @@ func TestLineOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, at, err := semaphores.New(b).First(ctx, line); at != 0 || err != nil {
-		t.Errorf("somebody waits at %d, %v", at, err)
+		t.Errorf("a run waits at %d, %v", at, err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLineRefuses(t *testing.T) {
 			t.Errorf("%q was stored", line)
 		}
 		if err := semaphores.New(b).Wait(bustest.Context(t), line, run); err == nil {
-			t.Errorf("somebody waits in %q", line)
+			t.Errorf("a run waits in %q", line)
 		}
 	}
 	if err := semaphores.New(b).Wait(bustest.Context(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
