@@ -150,7 +150,7 @@ func TestAnUnknownRateLetsTasksBegin(t *testing.T) {
 	w.completed()
 }
 
-// What a tenant may spend holds the next call back until it may be made, and the run goes on where it was.
+// What a tenant may spend holds the next call back until it may be made, and the run continues where it was.
 func TestASpentCeilingParks(t *testing.T) {
 	over := limitSaid{hold: hold(queue.QuotaCostPerDay, false)}
 	l := &limits{calls: []limitSaid{over, over}}

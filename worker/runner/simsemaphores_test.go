@@ -294,7 +294,7 @@ func (c *simCapped) most(w *sessionWorld) int {
 	return simTenantCap
 }
 
-// worksSince reports whether a run went on after its claim, which it may not without its places.
+// worksSince reports whether a run continued after its claim, which it may not without its places.
 func worksSince(w *sessionWorld, r messages.Ref, claim uint64) bool {
 	for e := range w.log.Heads(context.Background(), r, claim, runlog.Tail) {
 		for _, k := range e.Head.Kinds {
@@ -376,7 +376,7 @@ func TestSimulationOfLines(t *testing.T) {
 	}
 }
 
-// Without the settle of an end or a park that is found, a run whose owner died there keeps its place for ever. A read that
+// Without the settle of an end or a park that is found, a run whose owner died there keeps its place forever. A read that
 // is stale leaves a run asleep that has its place.
 func TestSimulationOfLinesFailsWithout(t *testing.T) {
 	for name, tc := range map[string]struct{ noSettle, stale bool }{

@@ -55,7 +55,7 @@ func (g *Governor) do(ctx context.Context, operation func(context.Context) error
 			g.config.Log.WarnContext(ctx, "model governor has no redis: this worker keeps to its share of the limits",
 				"err", err, "workers", g.workers.Load())
 			select {
-			case g.down <- struct{}{}: // Run looks after it from now on
+			case g.down <- struct{}{}: // Run watches it from now on
 			default:
 			}
 		}

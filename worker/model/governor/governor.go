@@ -35,7 +35,7 @@ const (
 type Limits struct {
 	RPM, TPM, InFlight int // of all tenants together
 
-	// Of each tenant, beside those.
+	// Of each tenant, in addition to those.
 	TenantRPM, TenantTPM, TenantInFlight int
 }
 

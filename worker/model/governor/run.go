@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Run says that this worker lives, counts the others, renews the leases of calls that go on, and asks for Redis when it
+// Run says that this worker lives, counts the others, renews the leases of calls in flight, and asks for Redis when it
 // is away, until ctx ends. Call it once. Without it nothing but leases of long calls is lost: they expire.
 func (g *Governor) Run(ctx context.Context) error {
 	if g.config.Redis == nil {

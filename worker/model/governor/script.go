@@ -131,7 +131,7 @@ settle(pool, tonumber(ARGV[6]))
 settle(own, tonumber(ARGV[7]))
 return 1`)
 
-// renewScript keeps the leases of calls that go on.
+// renewScript keeps the leases of calls in flight.
 var renewScript = redis.NewScript(shared + `
 for i = 1, 2 do
   if redis.call('ZSCORE', KEYS[i], ARGV[2]) then

@@ -45,7 +45,7 @@ func BenchmarkChunk(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is what a call costs beside its chunks: a long conversation with tools, and a reply of one word.
+// BenchmarkCall is what a call costs besides its chunks: a long conversation with tools, and a reply of one word.
 func BenchmarkCall(b *testing.B) {
 	p, err := openai.New(openai.Config{
 		Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(data(text("a"), finish("stop"), usage))}, Model: "m",
