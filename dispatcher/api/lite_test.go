@@ -492,11 +492,11 @@ func TestLiteQueueIsBounded(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	case <-time.After(patience):
-		t.Error("nobody is refused")
+		t.Error("no call is refused")
 	}
 	h.do("POST", "/run-lite", liteBody(false, `{"type":"final","content":"Hello."}`), 200, nil, "Longshore-Tenant", "other")
 	if n := len(e.held); n != 0 {
-		t.Errorf("%d more calls go on beside the first", n)
+		t.Errorf("%d more calls run in parallel with the first", n)
 	}
 }
 

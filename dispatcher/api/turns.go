@@ -8,10 +8,10 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// maxLine is how many calls of one tenant wait or go on.
+// maxLine is how many calls of one tenant wait or run.
 const maxLine = 64
 
-// turns lets one call of each tenant go on at a time: calls of /run-lite share a workspace, and more of them would wait
+// turns lets one call of each tenant run at a time: calls of /run-lite share a workspace, and more of them would wait
 // in the slots of workers. The zero value is ready.
 type turns struct {
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type turns struct {
 
 type line struct {
 	turn chan struct{} // holds one token
-	in   int           // calls that wait or go on
+	in   int           // calls that wait or run
 }
 
 // enter waits for the turn until ctx ends, then with its cause. When too many wait, it is a problem with status 429.

@@ -79,7 +79,7 @@ func TestApprovalCommands(t *testing.T) {
 	for _, tc := range []struct{ want, args string }{
 		{"by ann", "deny r1 c1 --by bob"},
 		{"which an answer is not", "answer r1 yes"},
-		{"no run nobody of tenant", "approve nobody c1"},
+		{"no run unknown of tenant", "approve unknown c1"},
 		{"needs the id of a run and of its call", "approve"},
 		{"needs the id of a run and the answer", "answer r3"},
 		{"--limit: must be", "approvals --limit 0"},

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// offered are the names that a shell offers after a command line, without what is said of them.
+// offered are the names that a shell offers after a command line, without the texts about them.
 func offered(t *testing.T, f *fleet, args ...string) []string {
 	t.Helper()
 	out, _ := f.run(t, append([]string{"__complete"}, args...)...)
@@ -112,7 +112,7 @@ func TestCompletionOfAdministration(t *testing.T) {
 	}
 }
 
-// Without a dispatcher nothing is offered, soon, and nothing is said of it.
+// Without a dispatcher nothing is offered, soon, and nothing is printed.
 func TestCompletionWithoutADispatcher(t *testing.T) {
 	silent := newStreams(t)
 	refused := func(context.Context) (*dispatcher.Client, func(), error) { return nil, nil, errors.New("refused") }

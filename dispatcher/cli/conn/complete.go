@@ -17,7 +17,7 @@ import (
 const (
 	completesWithin = time.Second // a shell waits for it
 	mostCompleted   = 100         // names that are offered
-	completedText   = 50          // columns of what is said of a name
+	completedText   = 50          // columns of the text about a name
 )
 
 // Offer is a name that a shell may offer, and a few words about it.

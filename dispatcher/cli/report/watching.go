@@ -12,7 +12,7 @@ import (
 )
 
 // WatchAndReport shows a run from its first event to its end, fetches its whole result and shows that. The error is a
-// *RunFailed, and the result is there too, when the run failed or was cancelled. When ctx ends the run goes on.
+// *RunFailed, and the result is there too, when the run failed or was cancelled. When ctx ends the run continues.
 //
 // A run whose log is gone and whose events are kept ends with the shortened result of its last event, and a note.
 func WatchAndReport(

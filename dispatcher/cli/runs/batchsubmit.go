@@ -185,7 +185,7 @@ func estimate(check *dispatcher.BatchCheck) string {
 // followEvery is how often a batch that is followed is asked for.
 const followEvery = time.Second
 
-// follow shows how a batch goes on, until it has ended.
+// follow shows how a batch proceeds, until it has ended.
 func (c batches) follow(cmd *cobra.Command, s *conn.Shared, client *dispatcher.Client, ref messages.BatchRef) error {
 	bar := &report.Bar{Options: &c.Options, Out: cmd.ErrOrStderr()}
 	defer bar.Clear()
@@ -218,7 +218,7 @@ func (c batches) follow(cmd *cobra.Command, s *conn.Shared, client *dispatcher.C
 	}
 }
 
-// detachedBatch says that a batch goes on without being followed.
+// detachedBatch says that a batch continues without being followed.
 func detachedBatch(ref messages.BatchRef, err error) *render.Interrupted {
 	of := messages.Ref{Tenant: ref.Tenant, Run: ref.ID}
 	return &render.Interrupted{

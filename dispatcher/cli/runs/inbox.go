@@ -96,7 +96,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 			continue
 		case err != nil:
 			return nil, false, err
-		case why.Waits == r.Waits: // it has not gone on since
+		case why.Waits == r.Waits: // it has not continued since
 			out = append(out, letter{Kind: why.Waits, Tenant: tenant, ID: r.ID, Agent: r.Agent, Since: why.Since, Until: why.Until, Text: why.Text})
 		}
 	}
