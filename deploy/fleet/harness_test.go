@@ -49,7 +49,7 @@ type town struct {
 	dev    *process
 }
 
-// agents are the definitions of the tests beside the built-in one.
+// agents are the definitions of the tests in addition to the built-in one.
 const agents = `apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: tools}

@@ -241,7 +241,7 @@ func (h *overHTTP) waits(run, reason string) {
 	p.kill()
 }
 
-// A watch over HTTP goes on after its dispatcher was killed and another one answers at its address: every event once.
+// A watch over HTTP continues after its dispatcher was killed and another one answers at its address: every event once.
 func TestWatchOverHTTPGoesOn(t *testing.T) {
 	t.Parallel()
 	h := &overHTTP{t: t, dir: t.TempDir()}
@@ -263,7 +263,7 @@ func TestWatchOverHTTPGoesOn(t *testing.T) {
 	}
 }
 
-// What stands in the way is said with the variable that fixes it.
+// What prevents a command is reported with the variable that fixes it.
 func TestMistakesOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := openOverHTTP(t)

@@ -30,7 +30,7 @@ const (
 	submitter    = "00-" + traceOfTests + "-00f067aa0ba902b7-01"
 )
 
-// A worker is killed in a tool call, another one goes on: one tree under the submitter's span, nothing twice, nothing
+// A worker is killed in a tool call, another one continues: one tree under the submitter's span, nothing twice, nothing
 // without a parent.
 func TestTraceOfAKilledRun(t *testing.T) {
 	t.Parallel()

@@ -275,7 +275,7 @@ func (s *store) storage(ctx context.Context) []Finding {
 	switch {
 	case err == nil:
 		return []Finding{ok(check, "the server stores")}
-	case errors.Is(err, errDenied), errors.Is(err, nats.ErrNoResponders): // without the stream, which is said elsewhere
+	case errors.Is(err, errDenied), errors.Is(err, nats.ErrNoResponders): // without the stream, which another check reports
 		return []Finding{skip(check, asDispatcher, "%v", err)}
 	case errors.Is(err, context.DeadlineExceeded):
 		return []Finding{fail(check, do, "the server acknowledges nothing that is stored: its disk is full, or was")}

@@ -95,7 +95,7 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	for name, tt := range map[string]struct{ url, text, timeout string }{
 		"slow":              {slow.URL, "no answer in time", "300ms"},
 		"closed port":       {"http://" + closedPort(t), "nothing listens there", "10s"},
-		"no such host":      {"http://nobody.invalid", "http://nobody.invalid: ", "10s"},
+		"no such host":      {"http://unknown.invalid", "http://unknown.invalid: ", "10s"},
 		"an untrusted name": {secure.URL, "certificate is not trusted", "10s"},
 		"no TLS":            {strings.Replace(slow.URL, "http:", "https:", 1), "HTTP response to HTTPS client", "10s"},
 		"nonsense":          {"http://" + listen(t, "220 mail\r\n"), "http://127.0.0.1", "10s"},

@@ -70,7 +70,7 @@ func testCommand(c *conn.Caller) *cobra.Command {
 	return cmd
 }
 
-// line is what is told of one finding, or of a run that cannot be read.
+// line is one finding as it is printed, or of a run that cannot be read.
 type line struct {
 	Run    string               `json:"run"`
 	Step   int                  `json:"step,omitempty"`
@@ -113,7 +113,7 @@ func (t *trial) run(cmd *cobra.Command, file string, ids []string) error {
 	})
 }
 
-// review judges the runs one after the other. A log that is gone, or newer than this program, is told of and left out.
+// review judges the runs one after the other. A log that is gone, or newer than this program, is reported and left out.
 func (t *trial) review(cmd *cobra.Command, client *dispatcher.Client, rules *settings.PolicyRules, ids []string) error {
 	layers := []policy.Layer{{Source: "fleet", Policy: rules.Fleet}, {Source: "tenant " + t.Tenant, Policy: rules.Tenants[t.Tenant]}}
 	var all []line
