@@ -64,7 +64,7 @@ func TestGuideNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// The walk of one task in the guide passes through few files, each of which declares what is said to happen in it.
+// The walk of one task in the guide passes through few files, each of which declares the function that is named first.
 func TestWalkOfOneTask(t *testing.T) {
 	const most = 15
 	walk := architecture(t, "| File | What happens there |")
@@ -86,6 +86,63 @@ func TestWalkOfOneTask(t *testing.T) {
 		}
 		if !declared[row[1][0]] {
 			t.Errorf("%s does not declare %s", file, row[1][0])
+		}
+	}
+}
+
+// Words that a native speaker would not write there, or that the glossary of docs/architecture.md replaced, and what to write instead.
+var unplain = map[string]string{
+	`(goes|go|went|going|gone) on`:      "continues, is still running",
+	`(is|are|was|were|be|been) told of`: "is notified of, is told about",
+	`(hears?|heard) of`:                 "learns of, sees",
+	`(nobody|somebody|whoever|noone)`:   "the caller, the worker, no one thing by its name",
+	`for ever`:                          "forever",
+	`tells (whether|if)`:                "reports whether",
+	`not (\S+ ){0,4}any more`:           "no longer",
+	`what is there`:                     "what it is, by its name",
+	`looks? after`:                      "maintains, tunes",
+	`front door`:                        "the HTTP API",
+	`(heeds?|bury|buries|buried)`:       "apply, dead-letter",
+	`(turnstile|suspect place)`:         "commit limiter, quarantine",
+}
+
+// codeOfPages is code in a page, blocks and spans.
+var codeOfPages = regexp.MustCompile("(?s)```.*?\n *```|`[^`\n]*`")
+
+// Comments and pages are in plain English.
+func TestPlainEnglish(t *testing.T) {
+	rules := map[*regexp.Regexp]string{}
+	for words, instead := range unplain {
+		rules[regexp.MustCompile(`(?i)\b`+words+`\b`)] = instead
+	}
+	check := func(where, text string) {
+		text = strings.Join(strings.Fields(text), " ")
+		for rule, instead := range rules {
+			if found := rule.FindString(text); found != "" {
+				t.Errorf("%s: %q: rather %s", where, found, instead)
+			}
+		}
+	}
+	files := token.NewFileSet()
+	for name := range strings.FieldsSeq(output(t, "git", "ls-files", "*.go", "*.md")) {
+		switch {
+		case strings.HasSuffix(name, "_test.go") && name == "docs_test.go", name == "CHANGELOG.md":
+		case strings.HasSuffix(name, ".go"):
+			parsed, err := parser.ParseFile(files, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, group := range parsed.Comments {
+				check(files.Position(group.Pos()).String(), regexp.MustCompile("(?m)^\t.*$").ReplaceAllString(group.Text(), ""))
+			}
+		default:
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for paragraph := range strings.SplitSeq(codeOfPages.ReplaceAllString(string(text), ""), "\n\n") {
+				check(name, paragraph)
+			}
 		}
 	}
 }
