@@ -41,7 +41,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, oldData+".tar.gz", dir)
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: dir, Dev: settings.Dev{Retention: 100 * 365 * 24 * time.Hour, Models: settings.Models{Script: oldData + ".script.yaml"}, Runs: settings.Runs{Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute}}, Log: testLog(t, "dev"),
+		Dir: dir, Dev: settings.Dev{Serving: settings.Serving{Retention: 100 * 365 * 24 * time.Hour}, Models: settings.Models{Script: oldData + ".script.yaml"}, Runs: settings.Runs{Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute}}, Log: testLog(t, "dev"),
 	})
 	if err != nil {
 		t.Fatal(err)

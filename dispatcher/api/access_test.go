@@ -77,7 +77,7 @@ scenes:
 	}
 	out := &logged{}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Access: settings.Access{Auth: settings.AuthOn}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Serving: settings.Serving{Access: settings.Access{Auth: settings.AuthOn}}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
 		Log:   slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})

@@ -125,7 +125,7 @@ func openLite(t *testing.T, e *echo, timeout time.Duration, change func(*setting
 		change(&models)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: models, LiteTimeout: timeout}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: models, Serving: settings.Serving{LiteTimeout: timeout}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
