@@ -239,7 +239,7 @@ func TestConcurrencyKey(t *testing.T) {
 	}
 }
 
-// A run that waits for a person is not in flight, and waits for a place again when it continues.
+// A run that waits for a person is not in flight, and waits for a permit again when it continues.
 func TestApprovalGivesThePlaceBack(t *testing.T) {
 	s := openSite(t, nil)
 	s.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})

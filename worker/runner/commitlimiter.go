@@ -59,7 +59,7 @@ func (t *commitLimiter) leave() {
 	t.next()
 }
 
-// next hands a place on.
+// next hands a permit on.
 func (t *commitLimiter) next() {
 	if len(t.waiting) == 0 {
 		t.inside--

@@ -127,7 +127,7 @@ func TestATaskOverTheRateParks(t *testing.T) {
 	}
 }
 
-// One that found no place asks again when it wakes, as if it had been published then.
+// One that got no permit asks again when it wakes, as if it had been published then.
 func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
 	l := &limits{starts: []limitSaid{{hold: hold(queue.QuotaPerMinute, true)}, {hold: hold(queue.QuotaPerMinute, false)}}}
 	w := limitedRun(t, l, says)

@@ -64,7 +64,7 @@ func (g *Governor) renew(ctx context.Context) error {
 	g.mu.Unlock()
 	var errs []error
 	for _, c := range calls {
-		k := g.keys(c.place)
+		k := g.keys(c.caller)
 		errs = append(errs, g.do(ctx, func(ctx context.Context) error {
 			return renewScript.Run(ctx, g.config.Redis, []string{k[1], k[3]},
 				g.now(), c.lease, micros(g.config.Lease), keyTTL.Milliseconds()).Err()
