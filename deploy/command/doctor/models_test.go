@@ -66,7 +66,7 @@ func TestProviders(t *testing.T) {
 		"forbidden":       {403, echo, doctor.Fail, "refuses the key (status 403)"},
 		"no money":        {402, echo, doctor.Fail, "has no credit"},
 		"no such path":    {404, "404", doctor.Warn, "the key was not tried"},
-		"too much":        {429, "", doctor.Warn, "enough requests"},
+		"too much":        {429, "", doctor.Warn, "limits the rate"},
 		"down":            {500, echo, doctor.Fail, "has a problem (status 500)"},
 		"leads elsewhere": {302, "", doctor.Warn, "status 302"},
 	} {
