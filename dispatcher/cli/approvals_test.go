@@ -43,7 +43,7 @@ func wrecks(call string) *record.Parked {
 
 func TestApprovalCommands(t *testing.T) {
 	f := newFleet(t)
-	if _, told := f.run(t, "approvals"); told != "nothing of tenant default waits for an approval\n" {
+	if _, told := f.run(t, "approvals"); told != "no call of tenant default waits for an approval\n" {
 		t.Errorf("told %q", told)
 	}
 	f.park(t, "r1", wrecks("c1"))

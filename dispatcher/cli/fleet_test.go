@@ -545,7 +545,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := f.run(t, "steer", "r", "Be brief."); !strings.HasPrefix(stdout, "told: run r is running") {
+	if stdout, _ := f.run(t, "steer", "r", "Be brief."); !strings.HasPrefix(stdout, "sent: run r is running") {
 		t.Error(stdout)
 	}
 	f.run(t, "submit", "x", "--id", "queued")

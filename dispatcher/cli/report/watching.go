@@ -70,7 +70,7 @@ func StoppedWatching(ctx context.Context, err error, run messages.Ref) error {
 	case render.WasInterrupted(ctx):
 		return render.Detached(run, err)
 	}
-	return render.Worded(fmt.Sprintf("stopped waiting for run %s, which does not stop it: see `%s`", run.Run, render.Command("status", run)), err)
+	return render.Worded(fmt.Sprintf("stopped waiting; run %s is still running: see `%s`", run.Run, render.Command("status", run)), err)
 }
 
 // ResultOf is the result in run_finished; nil when it cannot be read.

@@ -59,7 +59,7 @@ func (c decisions) inbox() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many of each kind, up to %d", control.MaxApprovals))
+	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("maximum number of each kind, up to %d", control.MaxApprovals))
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []lett
 	case more:
 		return render.Write(cmd.ErrOrStderr(), "there are more: see them with --limit\n")
 	case len(letters) == 0 && !s.Output.JSON:
-		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("nothing of tenant %s waits for a person\n", s.Tenant))
+		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("no run of tenant %s waits for a person\n", s.Tenant))
 	default:
 		return nil
 	}

@@ -48,7 +48,7 @@ func (c runs) watch() *cobra.Command {
 	s.Register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s (default: until the run ends)")
 	cmd.Flags().BoolVar(&how.deltas, "deltas", false, "show replies while they are written")
-	cmd.Flags().BoolVar(&how.children, "children", false, "show all runs below it too: those to which it delegates, and to which they do")
+	cmd.Flags().BoolVar(&how.children, "children", false, "also show all runs below it: its children, and theirs")
 	return cmd
 }
 
