@@ -31,15 +31,15 @@ func (of Agents) Apply(ctx context.Context, def messages.Definition, by string, 
 	return out, err
 }
 
-// Delete removes an agent. Its runs go on, its history stays, and a task that names it is refused.
+// Delete removes an agent. Its runs continue, its history stays, and a task that names it is refused.
 func (of Agents) Delete(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	var out control.Change
 	err := of.client.request(ctx, control.SubjectAgentDelete, r, &out)
 	return out, err
 }
 
-// At returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is not kept any
-// more.
+// At returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is no
+// longer kept.
 func (of Agents) At(ctx context.Context, name string, revision uint64) (control.AgentRevision, error) {
 	var out control.AgentRevision
 	err := of.client.request(ctx, control.SubjectAgentGet, control.CatalogRequest{Name: name, Revision: revision}, &out)

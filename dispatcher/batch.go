@@ -256,7 +256,7 @@ func (in *intake) refuse(l *Line, customID string, why error) {
 	}
 }
 
-// maxLineMessage bounds what is said about a line, in bytes.
+// maxLineMessage bounds the message about a line, in bytes.
 const maxLineMessage = 512
 
 func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {

@@ -285,7 +285,7 @@ func TestBatchWithWrongLines(t *testing.T) {
 		`{"custom_id":"b","input":"x"`,
 		`{"custom_id":"a","input":"y"}`,
 		`{"input":"x"}`,
-		`{"custom_id":"c","input":"x","agent":"nobody"}`,
+		`{"custom_id":"c","input":"x","agent":"unknown"}`,
 		`{"custom_id":"d","input":"x","id":"mine"}`,
 		`{"custom_id":"e","input":"x","labels":{"batch":"z"}}`,
 		`{"custom_id":"f","vars":{}}`,
@@ -390,7 +390,7 @@ func TestBatchCancel(t *testing.T) {
 	ref := dispatcher.BatchOf("b")
 	y.until(ref, func(b *messages.Batch) bool { return b.Counts.Submitted > 0 })
 	if _, err := y.client.Batches().Retry(t.Context(), ref, spec("b2"), true); !errors.Is(err, dispatcher.ErrNotEnded) {
-		t.Errorf("retry of what goes on: %v", err)
+		t.Errorf("retry of what has not ended: %v", err)
 	}
 	if _, err := y.client.Batches().Cancel(t.Context(), ref, "enough"); err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 }
 
 // Retry submits the lines of a batch again, as another batch: those that failed and, unless failedOnly, those
-// that were cancelled or have expired. ErrNotEnded: the batch goes on. With an id in spec a retry that was cut can be
+// that were cancelled or have expired. ErrNotEnded: the batch is still running. With an id in spec a retry that was cut can be
 // made again. Unless spec says otherwise it has the concurrency of the first one.
 func (of Batches) Retry(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
 	if of.client.remote != nil {

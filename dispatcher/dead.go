@@ -31,13 +31,13 @@ func (of DeadLetters) Purge(ctx context.Context, req control.DeadRequest) (*cont
 	return askDead[control.DeadLetter](ctx, of.client, control.SubjectDeadPurge, req)
 }
 
-// RedriveAll sends the dead letters that fit again, 50 at most. Go on with After as Next of the answer until that is 0;
+// RedriveAll sends the dead letters that fit again, 50 at most. Continue with After as Next of the answer until that is 0;
 // letters that failed are then not tried once more.
 func (of DeadLetters) RedriveAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
 	return askDead[control.DeadBulk](ctx, of.client, control.SubjectDeadRedriveAll, req)
 }
 
-// PurgeAll removes the dead letters that fit, 50 at most. Go on with After as Next of the answer until that is 0.
+// PurgeAll removes the dead letters that fit, 50 at most. Continue with After as Next of the answer until that is 0.
 func (of DeadLetters) PurgeAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
 	return askDead[control.DeadBulk](ctx, of.client, control.SubjectDeadPurgeAll, req)
 }

@@ -60,7 +60,7 @@ func (f Fleet) Pause(ctx context.Context, of queue.QuotaRef, by, reason string) 
 	return f.client.pause(ctx, control.SubjectPause, control.PauseRequest{QuotaRef: of, By: by, Reason: reason})
 }
 
-// Resume ends a pause, which it returns, and the runs that it kept go on. ErrNotPaused: there is none.
+// Resume ends a pause, which it returns, and the runs that it kept continue. ErrNotPaused: there is none.
 func (f Fleet) Resume(ctx context.Context, of queue.QuotaRef, by string) (*control.PausedThing, error) {
 	return f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
 }

@@ -20,7 +20,7 @@ type LogOptions struct {
 
 // Logs yields what processes logged about a run, oldest first: the newest logentry.MaxLogEntries that are kept. It is for
 // people's eyes: entries may be lost, and those of several processes come in the order in which they were stored. With
-// Follow it goes on until the run has ended, or ctx does, whose error then comes last; a run that does not exist yet is
+// Follow it continues until the run has ended, or ctx does, whose error then comes last; a run that does not exist yet is
 // waited for. A client that is bound to a tenant gets ErrBound.
 func (of Runs) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[logentry.StoredLogEntry, error] {
 	return func(yield func(logentry.StoredLogEntry, error) bool) {

@@ -1,6 +1,6 @@
 package dispatcher
 
-// What a client asks for beside its own tasks is grouped by noun, each made from the client for nothing:
+// What a client asks for besides its own tasks is grouped by noun, each made from the client for nothing:
 //
 //	agents, err := client.Agents().List(ctx)
 //	run, err := client.Schedules().Run(ctx, nightly)

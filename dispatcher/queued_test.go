@@ -58,7 +58,7 @@ func TestQueuedRunsAreListed(t *testing.T) {
 		"another status": {dispatcher.RunFilter{Statuses: []messages.Status{messages.StatusFailed}}, nil},
 		"by label":       {dispatcher.RunFilter{Labels: map[string]string{"k": "v"}}, []string{"later queued", "first queued"}},
 		"by session":     {dispatcher.RunFilter{Session: "s"}, []string{"other queued"}},
-		"by agent":       {dispatcher.RunFilter{Agent: "nobody"}, nil},
+		"by agent":       {dispatcher.RunFilter{Agent: "unknown"}, nil},
 		"until":          {dispatcher.RunFilter{Until: middle}, []string{"first queued"}},
 		"since":          {dispatcher.RunFilter{Since: middle}, []string{"other queued", "later queued"}},
 		"a page":         {dispatcher.RunFilter{Limit: 1, After: "other"}, []string{"later queued"}},

@@ -298,7 +298,7 @@ func TestQuotasKeepPauses(t *testing.T) {
 	}
 }
 
-// The lines of a batch wait for room, fail for nothing, and go on when there is some.
+// The lines of a batch wait for room, fail for nothing, and continue when there is some.
 func TestBatchWaitsForAQuota(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()

@@ -31,14 +31,14 @@ type RunFilter struct {
 	Code     messages.Code // why it failed
 	ID       string        // this run alone
 	Prefix   string        // whose id begins with it
-	After    string        // the id after which a list goes on, newest first
+	After    string        // the id after which a list continues, newest first
 	Limit    int           // default MaxRuns
 }
 
 // RunList is what was found.
 type RunList struct {
 	Runs       []*control.RunSummary `json:"runs"`                 // newest first
-	Next       string                `json:"next,omitempty"`       // the id to go on after; empty: that was all
+	Next       string                `json:"next,omitempty"`       // the id to continue after; empty: that was all
 	Found      int                   `json:"found"`                // that fit, beyond the limit too
 	Forgotten  int                   `json:"forgotten"`            // older runs that were not examined, or not counted
 	MoreQueued bool                  `json:"moreQueued,omitempty"` // there are queued runs that were not looked at

@@ -38,22 +38,22 @@ func (of Schedules) Get(ctx context.Context, ref control.ScheduleRef) (*control.
 	return of.client.schedule(ctx, control.SubjectScheduleGet, ref, "")
 }
 
-// Delete removes a schedule and its history, and returns what it was. Its runs go on.
+// Delete removes a schedule and its history, and returns what it was. Its runs continue.
 func (of Schedules) Delete(ctx context.Context, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 	return of.client.schedule(ctx, control.SubjectScheduleDelete, ref, "")
 }
 
-// Pause keeps a schedule from submitting anything until it is resumed; its runs go on.
+// Pause keeps a schedule from submitting anything until it is resumed; its runs continue.
 func (of Schedules) Pause(ctx context.Context, ref control.ScheduleRef, by string) (*control.ScheduleStatus, error) {
 	return of.client.schedule(ctx, control.SubjectSchedulePause, ref, by)
 }
 
-// Resume lets a schedule go on with its next occurrence. What came while it was paused is not made up for.
+// Resume lets a schedule continue with its next occurrence. What came while it was paused is not made up for.
 func (of Schedules) Resume(ctx context.Context, ref control.ScheduleRef, by string) (*control.ScheduleStatus, error) {
 	return of.client.schedule(ctx, control.SubjectScheduleResume, ref, by)
 }
 
-// Run submits the task of a schedule now, also while it is paused. ErrNotRun: its last run goes on, and its
+// Run submits the task of a schedule now, also while it is paused. ErrNotRun: its last run is still running, and its
 // policy is to skip then; or the task was refused.
 func (of Schedules) Run(ctx context.Context, ref control.ScheduleRef) (messages.Ref, error) {
 	req := control.ScheduleRun{ScheduleRef: ref, ID: messages.NewID(time.Now())} // so that a lost answer leaves one run

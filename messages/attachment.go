@@ -137,7 +137,7 @@ func shown(blocks []Block) string {
 	return s.String()
 }
 
-// check accepts an input of text with images and files beside it.
+// check accepts an input of text with images and files.
 func (in Input) check() error {
 	text, attached := 0, 0
 	for i, b := range in {

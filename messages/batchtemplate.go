@@ -82,7 +82,7 @@ func walkTexts(v any, do func(string) error) error {
 // fill is the task of a line: the template with the line's variables.
 func (t *BatchTemplate) fill(line *lineWire) (*Task, error) {
 	if b, err := json.Marshal(line.Task); err != nil || string(b) != emptyTask || line.Description != nil {
-		return nil, &FieldError{Field: "vars", Reason: "are all that a line may hold beside custom_id when there is a template"}
+		return nil, &FieldError{Field: "vars", Reason: "are all that a line may hold besides custom_id when there is a template"}
 	}
 	vars := make(map[string]string, len(line.Vars)+1)
 	for name, v := range line.Vars {
@@ -107,7 +107,7 @@ func (t *BatchTemplate) fill(line *lineWire) (*Task, error) {
 // emptyTask is a task that says nothing, as it is encoded.
 const emptyTask = `{"input":[]}`
 
-// varText is a value as it stands in a text; a number as it was written.
+// varText is a value as it appears in a text; a number as it was written.
 func varText(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':

@@ -48,7 +48,7 @@ type Definition struct {
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
 	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
 	ModelRetries    *int              `json:"modelRetries,omitempty"`                      // of a model call, after its first attempt; default: the worker's
-	OnTruncated     string            `json:"onTruncated,omitempty"`                       // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
+	OnTruncated     string            `json:"onTruncated,omitempty"`                       // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to continue
 	ToolTimeout     Duration          `json:"toolTimeout,omitempty"`                       // what a tool call may take at most, where the tool and the worker allow it more; 0: as they say
 	Parallel        int               `json:"parallel,omitempty" minimum:"1" maximum:"64"` // calls of one reply that run together, at most; default 8
 	RepeatLimit     *int              `json:"repeatLimit,omitempty"`                       // see RepeatsAllowed; default 3
@@ -61,7 +61,7 @@ type Definition struct {
 
 	// Of tools.
 	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
-	Policy      *Policy        `json:"policy,omitempty"`      // rules beside those of the fleet and of the tenant
+	Policy      *Policy        `json:"policy,omitempty"`      // rules in addition to those of the fleet and of the tenant
 	ToolRetries map[string]int `json:"toolRetries,omitempty"` // by the names of tools: retries of a call that a tool calls transient; default: the tool's
 
 	Delegate *Delegate `json:"delegate,omitempty"` // to whom the tool delegate may hand sub-tasks; default: to no agent
@@ -71,7 +71,7 @@ type Definition struct {
 
 	// Of planner "plan".
 	Plan    *Plan  `json:"plan,omitempty"`    // makes a planning call needless; the planner is then "plan"
-	Observe string `json:"observe,omitempty"` // when the model is asked how to go on; default "always", with a given plan "never"
+	Observe string `json:"observe,omitempty"` // when the model is asked how to continue; default "always", with a given plan "never"
 
 	// OnNetworkError says what happens when the model cannot be reached: "park", "retry" or "abort". Without it planner "plan"
 	// parks, and the others fail unless the circuit of the model is open.

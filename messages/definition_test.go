@@ -55,7 +55,7 @@ func TestDefinitionValidate(t *testing.T) {
 		"negative repeats":      {func(d *messages.Definition) { d.RepeatLimit = new(-1) }, "repeatLimit", "must be 0 to 1000"},
 		"negative tool time":    {func(d *messages.Definition) { d.ToolTimeout = -1 }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
 		"no time for a tool":    {func(d *messages.Definition) { d.ToolTimeout = 1 }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
-		"a tool for ever":       {func(d *messages.Definition) { d.ToolTimeout = messages.Duration(24*time.Hour + 1) }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
+		"a tool forever":        {func(d *messages.Definition) { d.ToolTimeout = messages.Duration(24*time.Hour + 1) }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
 		"retries of no tool":    {func(d *messages.Definition) { d.ToolRetries = map[string]int{"x": 1} }, "toolRetries.x", "is none of the agent's tools"},
 		"many retries":          {func(d *messages.Definition) { d.ToolRetries = map[string]int{"read_file": 11} }, "toolRetries.read_file", "must be 0 to 10"},
 		"a grant of nothing":    {func(d *messages.Definition) { d.Grants.Hosts = []string{"a", ""} }, "grants.hosts[1]", "is empty"},

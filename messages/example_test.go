@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// A task needs no more than its input. What is wrong with one is said with the name of the field.
+// A task needs no more than its input. An error names the field that is wrong.
 func ExampleDecodeTask() {
 	for _, body := range []string{
 		`{"input": "Say hello."}`,

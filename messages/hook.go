@@ -36,7 +36,7 @@ func (p HookPoint) Decides() bool { return p == HookPreTask || p == HookPreTool 
 
 // Values of Hook.OnFailure.
 const (
-	HookIgnore = "ignore" // the run goes on as if the hook had agreed
+	HookIgnore = "ignore" // the run continues as if the hook had agreed
 	HookFail   = "fail"   // the run fails with code policy
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// TypeLive is the type of a live message, beside those of events.
+// TypeLive is the type of a live message, in addition to those of events.
 const TypeLive = "longshore.live.v1"
 
 // LiveKind says what a live message brings.
@@ -19,13 +19,13 @@ type LiveKind string
 
 // Kinds of live messages. A watcher ignores others: a newer worker may send them.
 const (
-	LiveText      LiveKind = "text"      // goes on with the reply's text
-	LiveReasoning LiveKind = "reasoning" // goes on with its reasoning; only when the agent keeps or echoes that
+	LiveText      LiveKind = "text"      // continues with the reply's text
+	LiveReasoning LiveKind = "reasoning" // continues with its reasoning; only when the agent keeps or echoes that
 	LiveRetry     LiveKind = "retry"     // the call has failed and is made again; text says why and when, for people
-	LiveCall      LiveKind = "tool_call" // goes on with the arguments of a tool call; the first message of a call may have none
+	LiveCall      LiveKind = "tool_call" // continues with the arguments of a tool call; the first message of a call may have none
 	LiveReset     LiveKind = "reset"     // the reply begins anew: forget what was shown of it
 
-	// LiveToolOutput is no part of a reply: it goes on with what a program of the tool call CallID writes while it runs. Its messages
+	// LiveToolOutput is no part of a reply: it continues with what a program of the tool call CallID writes while it runs. Its messages
 	// are numbered by themselves, from 1 for each call and attempt, and tool_execution_end replaces them.
 	LiveToolOutput LiveKind = "tool_output"
 )
@@ -39,7 +39,7 @@ type Live struct {
 	Type    string   `json:"type"` // TypeLive
 	Run     string   `json:"run"`
 	Step    int      `json:"step"`              // from 1
-	Attempt int      `json:"attempt"`           // claims of the run so far: it grows when another worker goes on
+	Attempt int      `json:"attempt"`           // claims of the run so far: it grows when another worker continues
 	Try     int      `json:"try"`               // of the call by this worker, from 1: it grows when the call is repeated
 	N       int      `json:"n"`                 // of the messages of this step and attempt, from 1: what lacks was lost on the way
 	Dropped int      `json:"dropped,omitempty"` // bytes that the worker left out right before this piece

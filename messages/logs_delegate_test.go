@@ -105,7 +105,7 @@ func TestHeadsOfParents(t *testing.T) {
 	}
 }
 
-// A delegation after which others come is heard of until all of its children have ended; its ends wake no parent.
+// A delegation followed by others is tracked until all of its children have ended; its ends wake no parent.
 func TestHeadsOfEarlierDelegations(t *testing.T) {
 	t.Parallel()
 	named := func(number int) *record.Delegated {

@@ -40,7 +40,7 @@ func protocol(t *testing.T) []record.Entry {
 	return s.entries
 }
 
-// limits is a native run with a reply that is cut within a call and goes on, an image, and a call that is repeated
+// limits is a native run with a reply that is cut within a call and continues, an image, and a call that is repeated
 // until it ends the run; what the model thought is kept.
 func limits(t *testing.T) []record.Entry {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 )
 
 // steered is a run that is told something while the model is called, and something else while it waits: the first
-// answer is not the last word, for the model had not heard of it.
+// answer is not the last word, for the model had not read it.
 func steered(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true}

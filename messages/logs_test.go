@@ -107,7 +107,7 @@ func finished(steps int, text string, failure *messages.RunError) *record.Finish
 	return &record.Finished{Result: res}
 }
 
-// stories are the golden logs by file name. What is in a file must fold for ever: add stories, never change one.
+// stories are the golden logs by file name. What is in a file must fold forever: add stories, never change one.
 func stories(t *testing.T) map[string][]record.Entry {
 	t.Helper()
 	return map[string][]record.Entry{

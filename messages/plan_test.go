@@ -68,7 +68,7 @@ func TestDecodePlanRefuses(t *testing.T) {
 		"critical no boolean":        {steps(step("a", `,"critical":"no"`)), "steps[0].critical", "must be true or false, not a string"},
 		"negative duration":          {steps(step("a", `,"estimatedDuration":-1`)), "steps[0].estimatedDuration", "must be 0 to 2592000 seconds"},
 		"duration of the plan":       {`{"steps":[` + step("a") + `],"estimatedDuration":1e9}`, "estimatedDuration", "must be 0 to 2592000 seconds"},
-		"approval of nobody":         {steps(step("a", `,"requiredApprovals":[""]`)), "steps[0].requiredApprovals[0]", "is empty"},
+		"approval of no tool":        {steps(step("a", `,"requiredApprovals":[""]`)), "steps[0].requiredApprovals[0]", "is empty"},
 		"approval no list":           {steps(step("a", `,"requiredApprovals":true`)), "steps[0].requiredApprovals", "must be an array, not a boolean"},
 		"approval of unknown step":   {`{"steps":[` + step("a") + `],"requiredApprovals":["b"]}`, "requiredApprovals[0]", `no step has the id "b"`},
 		"reference to nothing":       {steps(step("a", args("${steps.z.output}"))), "steps[0].args", `${steps.z.output}: no step has the id "z"`},

@@ -9,7 +9,7 @@ import (
 )
 
 // planStory is a run that plans: two steps at once, one of which fails; the model is too slow to say what then, and
-// once more not there, and the plan goes on, is changed and is summed up.
+// once more not there, and the plan continues, is changed and is summed up.
 func planStory(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}

@@ -74,10 +74,10 @@ func (r Ref) DeadSubject(agent string) string {
 	return "dead." + r.Tenant + "." + agent + "." + r.Run
 }
 
-// DeadTicket comes before the ticket in the subject of a letter that is beside that of its run.
+// DeadTicket comes before the ticket in the subject of a letter that exists in addition to that of its run.
 const DeadTicket = "ticket"
 
-// DeadTicketSubject is where a task goes that cannot be worked beside another one under its id.
+// DeadTicketSubject is where a task goes that cannot be worked because another one has its id.
 func (r Ref) DeadTicketSubject(agent string, ticket uint64) string {
 	return r.DeadSubject(agent) + "." + DeadTicket + "." + strconv.FormatUint(ticket, 10)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A session is a conversation of a tenant that goes on over several runs. One of them at a time has its turn.
+// A session is a conversation of a tenant that continues over several runs. One of them at a time has its turn.
 
 // Limits of a session.
 const (

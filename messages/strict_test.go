@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// inner is embedded in outer: its fields stand beside the others.
+// inner is embedded in outer: its fields appear among the others.
 type inner struct {
 	Embedded string `json:"embedded,omitempty"`
 	Name     string `json:"name,omitempty"` // hidden by the outer one

@@ -19,7 +19,7 @@ type Transcript struct {
 
 // TranscriptMessage is one message.
 type TranscriptMessage struct {
-	At   string    `json:"at"`   // its place, to go on after
+	At   string    `json:"at"`   // its place, to continue after
 	Time time.Time `json:"time"` // of the entry of the log that has it
 	Step int       `json:"step,omitempty"`
 	Message
@@ -53,7 +53,7 @@ func ParseTranscriptPlace(s string) (p TranscriptPlace, err error) {
 	return p, nil
 }
 
-// Fit shortens the message to n bytes as JSON, at most. Images and files are told of, and what only a provider can read is left out.
+// Fit shortens the message to n bytes as JSON, at most. Images and files are described, and what only a provider can read is left out.
 func (m *TranscriptMessage) Fit(n int) {
 	whole := m.Content
 	for limit := n; ; limit /= 2 {

@@ -87,14 +87,14 @@ func readPair(cert, key string) (tls.Certificate, error) {
 }
 
 // get is the certificate for a handshake. When the new one cannot be read, as while it is being written, the old one
-// goes on.
+// continues.
 func (c *Certificate) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := c.now(); now.Sub(c.looked) >= certificateEvery {
 		before := c.current
 		if err := c.load(now); err != nil {
-			c.log.WarnContext(context.WithoutCancel(hello.Context()), "go on with the certificate of before", "err", err)
+			c.log.WarnContext(context.WithoutCancel(hello.Context()), "read the certificate: the previous one stays in use", "err", err)
 		} else if c.current != before {
 			c.log.InfoContext(context.WithoutCancel(hello.Context()), "certificate read again", "file", c.cert)
 		}

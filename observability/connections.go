@@ -125,7 +125,7 @@ func network(a net.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// counted is a connection that gives its place back.
+// counted is a connection that gives its slot back.
 type counted struct {
 	*net.TCPConn
 

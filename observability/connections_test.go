@@ -35,7 +35,7 @@ func dial(t *testing.T, from, to string) (conn net.Conn, taken bool) {
 	return conn, true
 }
 
-// More connections than a server may hold are closed at once, and a place that is free again is given to the next.
+// More connections than a server may hold are closed at once, and a slot that is free again is given to the next.
 func TestConnectionsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits observability.Connections

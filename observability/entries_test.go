@@ -96,7 +96,7 @@ type shelf struct {
 	all  []logentry.LogEntry
 	err  error
 	hold chan struct{} // not nil: a publish waits for it
-	in   chan struct{} // not nil: told of each publish
+	in   chan struct{} // not nil: receives at each publish
 }
 
 func (s *shelf) publish(run messages.Ref, data []byte) error {

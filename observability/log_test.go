@@ -195,7 +195,7 @@ func TestLoggerRedacts(t *testing.T) {
 	}
 }
 
-// checkClean looks for a secret in a line, as it stands and in quotes.
+// checkClean looks for a secret in a line, as it is and in quotes.
 func checkClean(t *testing.T, line, s string) {
 	t.Helper()
 	once, _ := json.Marshal(s)
@@ -217,8 +217,8 @@ func TestLoggerRedactsNumbers(t *testing.T) {
 
 func TestLoggerSurvivesValuesThatPanic(t *testing.T) {
 	log, out := newLogger(t, observability.LogConfig{Redact: []string{secret}})
-	var nobody *pointed
-	log.Info("m", "err", error(nobody), "after", 1)
+	var none *pointed
+	log.Info("m", "err", error(none), "after", 1)
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatal(err)

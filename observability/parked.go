@@ -19,7 +19,7 @@ import (
 
 const (
 	maxParked   = 1_000_000 // runs that are remembered; more are not counted
-	maxResumed  = 10_000    // runs that went on, of which the newest event is remembered; at most twice as many
+	maxResumed  = 10_000    // runs that continued, of which the newest event is remembered; at most twice as many
 	parkedPause = 5 * time.Second
 
 	// A run whose log could not be read to its end has run_finished and no run_resumed. All ends would cost what ended; so
@@ -36,7 +36,7 @@ type parked struct {
 	mu    sync.Mutex
 	runs  map[messages.Ref]wait
 	whole bool // all that is kept was read
-	// The number of the event with which a run went on: the one with which it began to wait may be stored later. When
+	// The number of the event with which a run continued: the one with which it began to wait may be stored later. When
 	// resumed is full it takes the place of before.
 	resumed, before map[messages.Ref]uint64
 
@@ -72,7 +72,7 @@ func (p *parked) run(ctx context.Context, b *bus.Bus, log *slog.Logger) {
 	}
 }
 
-// forgetEnded looks whether some of the runs that wait have ended without going on.
+// forgetEnded looks whether some of the runs that wait have ended without continuing.
 func (p *parked) forgetEnded(ctx context.Context, b *bus.Bus) error {
 	if time.Since(p.looked) < endedEvery {
 		return nil
@@ -140,7 +140,7 @@ func (p *parked) take(f *events.Fed) {
 	}
 }
 
-// park notes that a run waits, unless it has gone on since or waits for something newer.
+// park notes that a run waits, unless it has continued since or waits for something newer.
 func (p *parked) park(run messages.Ref, w wait) {
 	known, waits := p.runs[run]
 	if w.number < max(known.number, p.resumed[run], p.before[run]) || !waits && len(p.runs) >= maxParked {
@@ -149,7 +149,7 @@ func (p *parked) park(run messages.Ref, w wait) {
 	p.runs[run] = w
 }
 
-// resume notes that a run goes on, unless it has begun to wait again since.
+// resume notes that a run continues, unless it has begun to wait again since.
 func (p *parked) resume(run messages.Ref, number uint64) {
 	if p.runs[run].number < number {
 		delete(p.runs, run)

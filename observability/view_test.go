@@ -231,7 +231,7 @@ func TestLagOfOthers(t *testing.T) {
 	}
 }
 
-// A run that went on does not wait, whichever of the two events is stored first.
+// A run that continued does not wait, whichever of the two events is stored first.
 func TestViewOfWaitsStoredOutOfOrder(t *testing.T) {
 	b, nc := openBus(t)
 	ago := time.Now().Add(-time.Minute)

@@ -19,7 +19,7 @@ import (
 
 // The numbers are those of the list of attacks that the file tools are held to.
 
-// changes are all ways to change a workspace with a path, beside Write; bring is a file that may be moved.
+// changes are all ways to change a workspace with a path, other than Write; bring is a file that may be moved.
 func changes(w *sandbox.Workspace, bring string) map[string]func(name string) error {
 	return map[string]func(string) error{
 		"remove":    w.Remove,
@@ -295,7 +295,7 @@ func TestAttacks21To23OnChanges(t *testing.T) {
 		if err := errors.Join(os.Rename(ws, filepath.Join(dir, "out", "old")), os.Symlink(filepath.Join(dir, "out"), ws)); err != nil {
 			t.Fatal(err)
 		}
-		for op, do := range changes(w, "in/file") { // what goes well goes on in the old folder
+		for op, do := range changes(w, "in/file") { // what succeeds continues in the old folder
 			t.Logf("%s: %v", op, do("secret"))
 		}
 		if got, err := os.ReadFile(filepath.Join(dir, "out", "secret")); err != nil || string(got) != secret {

@@ -11,7 +11,7 @@ import (
 // is a path: what is below a key is a part of what that stands for, as "db/users/7" is of "db/users". Tools that share a
 // resource use the same keys for it. An empty key says that the call may be about anything.
 //
-// Calls of tools with the effect read always run together. A call of an idempotent tool runs beside another that reads or
+// Calls of tools with the effect read always run together. A call of an idempotent tool runs in parallel with another that reads or
 // is idempotent when both have keys and neither is that of the other or below it. A call with the effect once runs alone.
 type Resourcer interface {
 	// Resource is pure. The arguments fit the schema of Spec.

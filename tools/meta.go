@@ -11,7 +11,7 @@ import (
 // leftOut is the key of Meta that says how many others were left out.
 const leftOut = "_leftOut"
 
-// soundMeta keeps what can be told of a result: values that are JSON, as many as fit, in the order of their keys. Each is
+// soundMeta keeps what can be recorded about a result: values that are JSON, as many as fit, in the order of their keys. Each is
 // read here for the last time, so that a tool may use it again.
 func soundMeta(in map[string]any) map[string]any {
 	if len(in) == 0 {

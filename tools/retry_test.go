@@ -31,7 +31,7 @@ func TestRetries(t *testing.T) {
 	busy.Transient = true
 	two, none, nine := 2, 0, 9
 	for name, c := range map[string]struct {
-		answers []tools.Result // the last one is given for ever
+		answers []tools.Result // the last one is given forever
 		retry   tools.Retry
 		agent   *int
 		rule    tools.RetryPolicy // of the operator

@@ -115,7 +115,7 @@ type Subtask struct{ Agent, Input string }
 // Park is a call's wish to wait for something outside.
 type Park struct {
 	Reason string        // a word: "answer", "approval" …
-	For    time.Duration // how long at most; 0: for ever
+	For    time.Duration // how long at most; 0: forever
 
 	Question string // what an answer is wanted to, for people; may be empty
 }

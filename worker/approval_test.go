@@ -128,7 +128,7 @@ func TestApprovals(t *testing.T) {
 		"approved": {
 			calls: 1, want: "completed", event: messages.ApprovalDecided{Decision: messages.Approved, By: "ann", Reason: "because"},
 		},
-		"denied, and it goes on": {
+		"denied, and it continues": {
 			deny: true, want: "completed", event: messages.ApprovalDecided{Decision: messages.Denied, By: "ann", Reason: "because"},
 		},
 		"denied, and it ends": {
@@ -200,7 +200,7 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
-// The approval is in the log: any worker goes on by it, and no worker need be there when it is given.
+// The approval is in the log: any worker continues by it, and no worker need be there when it is given.
 func TestApprovedWhileNobodyWorks(t *testing.T) {
 	s := openSite(t, nil)
 	_, stop := s.add("first")
@@ -261,7 +261,7 @@ func TestHostileDecisions(t *testing.T) {
 		"an unknown field":   {control.SubjectApprove, `{"id":"r","yes":true}`, messages.CodeInvalidInput, "yes"},
 		"a hostile id":       {control.SubjectApprove, `{"id":"*.>","call":"c"}`, messages.CodeInvalidInput, "id"},
 		"a hostile tenant":   {control.SubjectDeny, `{"id":"r","tenant":"*","call":"c"}`, messages.CodeInvalidInput, "tenant"},
-		"an unknown run":     {control.SubjectApprove, `{"id":"nobody","call":"c"}`, messages.CodeNotFound, ""},
+		"an unknown run":     {control.SubjectApprove, `{"id":"unknown","call":"c"}`, messages.CodeNotFound, ""},
 		"another tenant":     {control.SubjectApprove, `{"id":"RUN","tenant":"other","call":"CALL"}`, messages.CodeNotFound, ""},
 		"another call":       {control.SubjectApprove, `{"id":"RUN","call":"nope"}`, messages.CodeConflict, ""},
 		"no call":            {control.SubjectApprove, `{"id":"RUN"}`, messages.CodeInvalidInput, "call"},

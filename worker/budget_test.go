@@ -165,7 +165,7 @@ func TestBudgetAsks(t *testing.T) {
 		calls  int64
 		want   string
 	}{
-		"and goes on":   {text: messages.AnswerContinue, calls: 2, want: "completed"},
+		"and continues": {text: messages.AnswerContinue, calls: 2, want: "completed"},
 		"and is denied": {denied: true, calls: 1, want: "failed: modelCalls: 1 of 1 used, and the next model call needs 1; more was denied by ann"},
 	} {
 		t.Run(name, func(t *testing.T) {

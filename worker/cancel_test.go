@@ -87,7 +87,7 @@ func TestCancelInModelCallAbortsIt(t *testing.T) {
 	select {
 	case <-srv.gone:
 	case <-time.After(patience):
-		t.Fatal("the request goes on")
+		t.Fatal("the request is still open")
 	}
 	if r := h.result(run); r.Status != messages.StatusCancelled || r.Error.Code != messages.CodeCancelled {
 		t.Errorf("result: %+v", r)
@@ -114,7 +114,7 @@ func TestCancelIsPrompt(t *testing.T) {
 		case at := <-srv.gone:
 			aborted = append(aborted, at.Sub(asked))
 		case <-time.After(patience):
-			t.Fatal("the request goes on")
+			t.Fatal("the request is still open")
 		}
 		h.result(run)
 	}
@@ -176,7 +176,7 @@ func TestCancelAfterTheEndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, h.result(run)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := h.client.Cancel(t.Context(), dispatcher.Run("nobody"), ""); !errors.Is(err, dispatcher.ErrNotFound) {
+	if _, err := h.client.Cancel(t.Context(), dispatcher.Run("unknown"), ""); !errors.Is(err, dispatcher.ErrNotFound) {
 		t.Errorf("cancel of an unknown run: %v", err)
 	}
 }

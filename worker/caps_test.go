@@ -24,7 +24,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// crowd is a model that counts the calls that go on at once, and holds them until it is told not to.
+// crowd is a model that counts the calls in flight, and holds them until it is told not to.
 type crowd struct {
 	mu    sync.Mutex
 	now   int
@@ -154,7 +154,7 @@ func TestCapOfATenant(t *testing.T) {
 func TestCapChanges(t *testing.T) {
 	for name, tc := range map[string]struct {
 		then queue.Quota
-		want int // that begin beside the first
+		want int // that begin during the first
 	}{
 		"raised":  {queue.Quota{MaxRunning: 3}, 2},
 		"removed": {queue.Quota{}, 4},
@@ -239,7 +239,7 @@ func TestConcurrencyKey(t *testing.T) {
 	}
 }
 
-// A run that waits for a person is not in flight, and waits for a place again when it goes on.
+// A run that waits for a person is not in flight, and waits for a permit again when it continues.
 func TestApprovalGivesThePlaceBack(t *testing.T) {
 	s := openSite(t, nil)
 	s.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
@@ -346,7 +346,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// A run that works goes on until its next step.
+// A run that works continues until its next step.
 func TestPauseInTheMiddle(t *testing.T) {
 	def := messages.Definition{Name: "reader", Instructions: "Read.", Tools: []string{"read_file"}}
 	h := open(t, 30*time.Second, def)

@@ -13,6 +13,6 @@ func (w *Worker) compareClock(ctx context.Context) {
 	w.applyClock()
 }
 
-// applyClock takes no new work while the clock of this machine is too far off. What is in hand goes on: its deadlines go
+// applyClock takes no new work while the clock of this machine is too far off. What is in hand continues: its deadlines go
 // by the server's time.
 func (w *Worker) applyClock() { w.fetch.Shut(w.cfg.Clock.Check() != nil) }

@@ -198,7 +198,7 @@ func (h *house) noneLeft(root messages.Ref) {
 					}
 				case *record.ChildEnded:
 					if key := r.Number*100 + r.Index; told[key] {
-						h.t.Errorf("%s was told of child %d twice", run, key)
+						h.t.Errorf("%s was notified of child %d twice", run, key)
 					} else {
 						told[key] = true
 					}
@@ -311,7 +311,7 @@ func TestDelegateAgainBeforeTheEnd(t *testing.T) {
 		}
 	}
 	if len(told) != 4 || late == 0 {
-		t.Errorf("told of %d of 4 ends, %d of them late", len(told), late)
+		t.Errorf("notified of %d of 4 ends, %d of them late", len(told), late)
 	}
 	if state.Held != (record.Share{}) || len(state.Earlier) > 0 {
 		t.Errorf("still set aside: %+v, for %d calls", state.Held, len(state.Earlier))

@@ -90,7 +90,7 @@ func TestRunsGoToTheWorkerThatFits(t *testing.T) {
 	}
 }
 
-// A run that no worker fits waits, says for what, and goes on soon after one joins.
+// A run that no worker fits waits, says for what, and continues soon after one joins.
 func TestRunWaitsForAWorkerThatFits(t *testing.T) {
 	t.Parallel()
 	h := open(t, 2*time.Second, lifter("crane_a"), lifter("crane_b"))
@@ -129,7 +129,7 @@ func TestRunWaitsForAWorkerThatFits(t *testing.T) {
 		}
 	}
 	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("they went on after %s", took)
+		t.Errorf("they continued after %s", took)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,7 +72,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// open lets n runs go on.
+// open lets n runs continue.
 func (g *gate) open(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -309,7 +309,7 @@ func (h *house) empty() {
 	}
 }
 
-// What a full worker hears of goes to one with a slot.
+// A task announced to a full worker goes to one with a slot.
 func TestFullWorkerTellsOthers(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	g := newGate(t)

@@ -135,7 +135,7 @@ func (h *house) run(f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// worker adds a worker. More tools stand beside the file tools.
+// worker adds a worker. More tools are added to the file tools.
 func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ...tools.Tool) (w *worker.Worker, stop func()) {
 	h.t.Helper()
 	fileTools, err := files.Tools()

@@ -11,7 +11,7 @@ import (
 )
 
 // held are the tickets in hand. When a message comes again although its run is worked here (a heartbeat was late),
-// the run goes on and the newer delivery takes the place of the older one.
+// the run continues and the newer delivery takes the place of the older one.
 type held struct {
 	mu    sync.Mutex
 	bySeq map[uint64]*hold // by the message's sequence in TASKS

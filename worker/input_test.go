@@ -34,7 +34,7 @@ func TestBadInput(t *testing.T) {
 		{"an unknown field", "tasks.normal.default.b2", `{"input":"x","inptu":"y"}`, "inptu"},
 		{"a wrong type", "tasks.normal.default.b3", `{"input":"x","limits":{"maxSteps":"9"}}`, "limits.maxSteps"},
 		{"invalid UTF-8", "tasks.normal.default.b4", "{\"input\":\"\xff\"}", "input"},
-		{"an unknown agent", "tasks.normal.default.b5", `{"input":"x","agent":"nobody"}`, "agent"},
+		{"an unknown agent", "tasks.normal.default.b5", `{"input":"x","agent":"unknown"}`, "agent"},
 		{"an empty input", "tasks.normal.default.b6", `{"input":""}`, "input"},
 		{"another run than the subject", "tasks.normal.default.b7", `{"input":"x","id":"other"}`, "id"},
 		{"another priority than the subject", "tasks.low.default.b8", `{"input":"x","priority":"high"}`, "priority"},
@@ -164,7 +164,7 @@ func TestSubmitRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := h.client.Submit(t.Context(), messages.Task{Agent: "nobody", Input: messages.TextInput("x")})
+	_, err := h.client.Submit(t.Context(), messages.Task{Agent: "unknown", Input: messages.TextInput("x")})
 	if !errors.Is(err, dispatcher.ErrUnknownAgent) || !strings.HasPrefix(err.Error(), "agent: ") {
 		t.Errorf("an unknown agent: %v", err)
 	}

@@ -80,7 +80,7 @@ func TestLongWaitHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// When the wait is over the run goes on.
+// When the wait is over the run continues.
 func TestLongWaitEnds(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.longWait = 100 * time.Millisecond

@@ -80,7 +80,7 @@ func (p *piecemeal) next(said []messages.Message) (name, args, whole string) {
 	return name, args, whole
 }
 
-// A model gets every byte of a result that was too long to be told at once, also when another worker on the machine goes on
+// A model gets every byte of a result that was too long to be told at once, also when another worker on the machine continues
 // with the run. Where the file is not, it is told so.
 func TestShortenedResultsAreReadInPieces(t *testing.T) {
 	def := blockAgent
@@ -89,7 +89,7 @@ func TestShortenedResultsAreReadInPieces(t *testing.T) {
 	output := strings.Repeat("é", 32_767) + "xé" + strings.Repeat("0123456789äöü\x00\n", 12_000) // é lies over the end of what is told at first
 	want := strings.ReplaceAll(output, "\x00", "\uFFFD")
 	for name, c := range map[string]struct{ replaced, elsewhere bool }{
-		"one worker": {}, "another worker goes on": {replaced: true}, "another machine goes on": {replaced: true, elsewhere: true},
+		"one worker": {}, "another worker continues": {replaced: true}, "another machine continues": {replaced: true, elsewhere: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

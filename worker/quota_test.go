@@ -169,7 +169,7 @@ func TestDrainOneWorker(t *testing.T) {
 		t.Fatalf("drain: %+v, %v", w, err)
 	}
 	if r := h.result(run); !r.Success {
-		t.Errorf("the run went on so: %+v", r)
+		t.Errorf("the run continued as: %+v", r)
 	}
 	h.workers("second")
 	if s := first.Stats(); s.Held != 0 {

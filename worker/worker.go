@@ -208,7 +208,7 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	w.draining.Store(true)
 	w.adopting.Unlock()
 	signal(w.changed)
-	w.cfg.Runner.Drain() // before it is said: a step that ends after the line is the last
+	w.cfg.Runner.Drain() // before it is logged: a step that ends after the line is the last
 	if held := w.held.len(); held == 0 {
 		w.cfg.Log.InfoContext(ctx, "draining: there are no runs to wait for")
 	} else {
@@ -294,7 +294,7 @@ func (w *Worker) ticket(ctx context.Context, d *taskqueue.Delivery, t *runner.Ti
 	}
 	h, mine := w.held.add(t, d)
 	if !mine {
-		return // worked here already: its owner goes on with the newer delivery
+		return // worked here already: its owner continues with the newer delivery
 	}
 	whole := *t
 	whole.Lease = func() time.Duration { return w.held.lease(h) }
@@ -439,7 +439,7 @@ func (w *Worker) errand(ctx context.Context, d *taskqueue.Delivery, run messages
 // sweep looks at every run, which may take longer than the queue waits for a sign of life.
 func (w *Worker) sweep(ctx context.Context, d *taskqueue.Delivery) error {
 	if !w.sweeping.TryLock() {
-		return nil // the one that goes on will do
+		return nil // the one that continues will do
 	}
 	defer w.sweeping.Unlock()
 	ctx, cancel := context.WithCancel(ctx)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// quiet is how long nothing may be printed before a line says what goes on.
+// quiet is how long nothing may be printed before a line says what is happening.
 const quiet = 15 * time.Second
 
-// progress knows the packages that are tested, each once for every command, and says what goes on while nothing else is printed.
+// progress knows the packages that are tested, each once for every command, and says what is happening while nothing else is printed.
 type progress struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -113,7 +113,7 @@ func shortAll(names []string) (out []string) {
 	return out
 }
 
-// follow passes on what a step before the tests prints, and says what goes on: with -v the go command names each package
+// follow passes on what a step before the tests prints, and says what is happening: with -v the go command names each package
 // that it has compiled.
 func follow(step string) error {
 	began, lines := time.Now(), make(chan string)

@@ -7,7 +7,7 @@
 // submits and watches are processes of their own on TCP, all of this binary; only the embedded latency has them in
 // one. Redis is the redis-server of the PATH, else the embedded double, and the output says which.
 //
-// Beside the throughput it measures the floor: a program that sends what a run sends (the same appends with
+// Besides the throughput it measures the floor: a program that sends what a run sends (the same appends with
 // compare-and-set, events, Redis writes, pull and double ack, of the sizes that were found in the streams) with the
 // client libraries alone. What counts is the ratio of the two, for it hardly depends on the machine.
 //

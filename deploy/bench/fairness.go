@@ -21,7 +21,7 @@ const (
 	tenantQuiet = "quiet7"
 )
 
-// fairness measures how long a tenant's single tasks wait for a worker beside another tenant's backlog.
+// fairness measures how long a tenant's single tasks wait for a worker while another tenant has a backlog.
 func (b *bench) fairness(ctx context.Context) (err error) {
 	stage, err := b.openStage(ctx, "")
 	if err != nil {

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 	flags.SetOutput(stderr)
 	short := flags.Bool("short", false, "small counts: below a minute in all, for CI")
 	only := flags.String("only", "", "measure one thing: "+strings.Join(parts(), ", "))
-	profile := flags.String("cpuprofile", "", "write CPU profiles, and beside each what was allocated: of the throughput's worker "+
+	profile := flags.String("cpuprofile", "", "write CPU profiles, and next to each what was allocated: of the throughput's worker "+
 		"to this `file`, of its servers to file.servers, of the floor to file.floor and file.floor.servers, of the capacity's worker "+
 		"to file.capacity")
 	limit := flags.Duration("limit", 0, "give up after this time (default 5m, with -short 1m)")
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 	return measure(ctx, p, *only, *profile, stdout, log)
 }
 
-// keepHeap looks after the collector of this process as the commands do, for a worker with so many slots, or a dispatcher.
+// keepHeap tunes the garbage collector of this process as the commands do, for a worker with so many slots, or a dispatcher.
 func keepHeap(ctx context.Context, slots int) *background {
 	return runInBackground(ctx, func(ctx context.Context) error {
 		if os.Getenv("GOGC") == "" {

@@ -96,7 +96,7 @@ func (r *report) watchers(n, runs int, joined time.Duration, rounds []time.Durat
 		Each     float64 `json:"bytesPerWatcher"`
 		PeakMB   float64 `json:"dispatcherPeakResidentMb"`
 		ToAll    float64 `json:"eventToAllP50Ms"`
-		// With a tenth of the watchers vanished, and as many as a fiftieth of them beside that read nothing.
+		// With a tenth of the watchers vanished, and as many as a fiftieth of them in addition that read nothing.
 		Disturbed float64 `json:"eventToAllDisturbedMs"`
 		Before    int     `json:"goroutinesBefore"`
 		With      int     `json:"goroutinesWith"`
@@ -209,7 +209,7 @@ func (r *report) fairness(p plan, waits []time.Duration, left int) {
 	r.line(struct {
 		Name    string  `json:"name"`
 		Backlog int     `json:"backlog"`
-		Left    int     `json:"backlogLeft"` // at the end; the measurement is of those that wait beside one
+		Left    int     `json:"backlogLeft"` // at the end; the measurement is of those that wait during one
 		Slots   int     `json:"slots"`
 		Delay   float64 `json:"modelDelayMs"`
 		Runs    int     `json:"runs"`

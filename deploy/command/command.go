@@ -40,16 +40,20 @@ func (p *Process) commands() *cobra.Command {
 	}
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), p.runCommand(), p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand())
+	run := p.runCommand()
+	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), run, p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand())
 	root.AddCommand(cli.Version(p.Version, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
-	root.AddCommand(replay.Command(p.connect, raw))
-	root.AddCommand(policy.Command(p.connect, raw))
+	recorded := []*cobra.Command{replay.Command(p.connect, raw), policy.Command(p.connect, raw)}
+	cli.Complete(p.connect, recorded...)
+	root.AddCommand(recorded...)
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(tools.Command(tools.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
 	forEval.Ephemeral = !p.fleetElsewhere()
-	root.AddCommand(runs.Eval(p.evalFleet, forEval))
+	eval := runs.Eval(p.evalFleet, forEval)
+	p.completeOwnFleet(run, eval)
+	root.AddCommand(eval)
 	return root
 }

@@ -19,7 +19,7 @@ import (
 // healthTimeout bounds the look at a process that may hang.
 const healthTimeout = 3 * time.Second
 
-// healthCommand is `longshore health`. It asks the process that runs beside it, with the same environment, whether it is
+// healthCommand is `longshore health`. It asks the process that runs with the same environment, whether it is
 // ready. Container images without a shell have no other way to say so.
 func (p *Process) healthCommand() *cobra.Command {
 	var asJSON *bool

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// serverLog takes the NATS server's log: warnings and worse go on, the first fatal error is kept for StartNATS.
+// serverLog takes the NATS server's log: warnings and worse are passed on, the first fatal error is kept for StartNATS.
 type serverLog struct {
 	log *slog.Logger
 

@@ -68,7 +68,7 @@ func (s *Servers) start(ctx context.Context) error {
 // Dir is the folder that holds the data; the caller may keep folders of its own in it.
 func (s *Servers) Dir() string { return s.store.dir }
 
-// Conn connects to NATS without the network, ready to reconnect for ever after StopNATS and StartNATS, and with
+// Conn connects to NATS without the network, ready to reconnect forever after StopNATS and StartNATS, and with
 // nothing buffered meanwhile: a message that its caller has given up on must not be sent later.
 // The caller closes it, before Stop.
 func (s *Servers) Conn(opts ...nats.Option) (*nats.Conn, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
-// An auditor that is killed again and again while runs go on has each event once, and compares each run once.
+// An auditor that is killed again and again while runs are worked has each event once, and compares each run once.
 func TestAuditorIsKilled(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, func(*modelCall) reply { return reply{Text: "done"} })

@@ -318,7 +318,7 @@ func TestCommands(t *testing.T) {
 	}
 	w.model.next(t)
 	if got := call(t, env, "result", "held"); got.code != 1 || !strings.Contains(got.stderr, "has not ended") {
-		t.Errorf("result of a run that goes on: %+v", got)
+		t.Errorf("result of a run that has not ended: %+v", got)
 	}
 	if s := decode[control.RunStatus](t, ok("cancel", "held", "--reason", "enough")); s.ID != "held" || !s.Cancel && !s.Status.Ended() {
 		t.Errorf("cancel: %+v", s)
@@ -339,8 +339,8 @@ func TestCommands(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"completed": 1, "cancelled": 1, "failed": 1}, statuses); diff != "" {
 		t.Errorf("list: %s", diff)
 	}
-	if got := call(t, env, "status", "nobody", "-o", "json"); got.code != 1 || got.stdout != "" || !strings.Contains(got.stderr, "no run nobody") {
-		t.Errorf("status of nobody: %+v", got)
+	if got := call(t, env, "status", "unknown", "-o", "json"); got.code != 1 || got.stdout != "" || !strings.Contains(got.stderr, "no run unknown") {
+		t.Errorf("status of an unknown run: %+v", got)
 	}
 	if got := call(t, env, "submit", "other", "--id", "held"); got.code != 1 || !strings.Contains(got.stderr, "belongs to another task") {
 		t.Errorf("submit with a taken id: %+v", got)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestKillOfManyRuns kills a worker with all its runs in their first model call, without any progress. That they died
-// together says nothing against any of them: all go on at once.
+// together says nothing against any of them: all continue at once.
 func TestKillOfManyRuns(t *testing.T) {
 	t.Parallel()
 	const runs = 110

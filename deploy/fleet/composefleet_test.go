@@ -213,7 +213,7 @@ func (c *composed) startPrometheus() bool {
 	return true
 }
 
-// The parts of the compose file work together: a task that comes in by HTTP is worked, one worker goes on when the other
+// The parts of the compose file work together: a task that comes in by HTTP is worked, one worker continues when the other
 // is stopped, and Prometheus finds all of them.
 func TestComposeFleet(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func TestNetsOfAKilledDispatcher(t *testing.T) {
 	h.worker("worker")
 	line := newTap(t, h.nats, func(m published) verdict {
 		if strings.HasPrefix(m.Subject, "tasks.wake.default.") {
-			return defers // until the line is cut: for ever
+			return defers // until the line is cut: forever
 		}
 		return pass
 	})

@@ -63,7 +63,7 @@ func TestDelegateUnderKills(t *testing.T) {
 	resumed := w.events(messages.EventRunQueued)
 	for n := range kills {
 		select {
-		case <-resumed: // something goes on
+		case <-resumed: // something continues
 		case <-time.After(500 * time.Millisecond): // all that is left waits for the ack wait of a worker that was killed
 		}
 		workers[n%2].kill()

@@ -162,7 +162,7 @@ func TestDelegateWithoutADispatcher(t *testing.T) {
 	}
 }
 
-// The logs of children are deleted, of one that works and of one in the queue, before their parent was told of an end. The parent ends, with
+// The logs of children are deleted, of one that works and of one in the queue, before their parent was notified of an end. The parent ends, with
 // what is known of each.
 func TestDelegateLogsAreDeleted(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func TestStatusAndWhyShowTheTree(t *testing.T) {
 	tree(map[string]messages.Status{leaf: messages.StatusCompleted, mid: messages.StatusCompleted, deep: messages.StatusCompleted})
 }
 
-// Children fill the queue of their tenant, so that a new task is refused; they themselves are not, and their parent goes on.
+// Children fill the queue of their tenant, so that a new task is refused; they themselves are not, and their parent continues.
 func TestChildrenAreNotRefused(t *testing.T) {
 	t.Parallel()
 	w, over := openTree(t)

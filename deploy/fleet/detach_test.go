@@ -64,7 +64,7 @@ func (w *town) awaitFollowers(t *testing.T, p *process, before map[string]bool, 
 	}
 }
 
-// What follows a run, and is stopped, says that the run goes on, and ends as an interrupted command does.
+// What follows a run, and is stopped, says that the run continues, and ends as an interrupted command does.
 func TestStoppedCommandsDetach(t *testing.T) {
 	w := open(t, 30*time.Second, nil) // without a worker: runs stay queued
 	dir := t.TempDir()

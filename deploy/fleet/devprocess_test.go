@@ -80,8 +80,8 @@ func TestDevSaysWhatItWaitsFor(t *testing.T) {
 		runs int
 		says string
 	}{
-		{1, "Stopping: waiting for 1 run to end its current step, at most 25s; it goes on at the next start. Press Ctrl-C again to end at once."},
-		{3, "Stopping: waiting for 3 runs to end their current step, at most 25s; they go on at the next start. Press Ctrl-C again to end at once."},
+		{1, "Stopping: waiting for 1 run to end its current step, at most 25s; it continues at the next start. Press Ctrl-C again to end at once."},
+		{3, "Stopping: waiting for 3 runs to end their current step, at most 25s; they continue at the next start. Press Ctrl-C again to end at once."},
 	} {
 		t.Run(strconv.Itoa(tc.runs), func(t *testing.T) {
 			t.Parallel()

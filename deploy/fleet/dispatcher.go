@@ -132,7 +132,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	front, hub := frontDoor(nc, b, stored, svc, api.Config{
+	front, hub := httpAPI(nc, b, stored, svc, api.Config{
 		Runs:    logs,
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"), Operations: operations,
 	})
@@ -171,8 +171,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	return group.Wait()
 }
 
-// frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *events.Hub) {
+// httpAPI is the HTTP API of a dispatcher and the hub that feeds its watchers.
+func httpAPI(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *events.Hub) {
 	cfg.Client, cfg.Hub = dispatcher.NewWithin(nc, b, agents, svc), events.New(b).NewHub()
 	return api.New(cfg), cfg.Hub
 }

@@ -137,7 +137,7 @@ func TestKilledDispatcher(t *testing.T) {
 		t.Errorf("deliveries: %v", hook.told)
 	}
 	hook.mu.Unlock()
-	eventually(t, "the schedule goes on", func() bool {
+	eventually(t, "the schedule continues", func() bool {
 		st, err := w.client.Schedules().Get(t.Context(), control.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
 		return err == nil && st.Last != nil && st.Last.At.After(died) && st.Last.Run != ""
 	})

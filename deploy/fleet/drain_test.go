@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// longAckWait is far from patience: a run that goes on before we give up was handed back.
+// longAckWait is far from patience: a run that continues before we give up was handed back.
 const longAckWait = 6 * patience
 
 // TestDrain stops a worker in a model call. The call may end in time, or be aborted.
@@ -61,7 +61,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainByCommand drains one of two workers: its process ends by itself with 0, and its run goes on with the other.
+// TestDrainByCommand drains one of two workers: its process ends by itself with 0, and its run continues with the other.
 func TestDrainByCommand(t *testing.T) {
 	t.Parallel()
 	w := open(t, longAckWait, func(*modelCall) reply { return reply{Hold: true} })
@@ -69,7 +69,7 @@ func TestDrainByCommand(t *testing.T) {
 	g := w.watch(w.submit("work"))
 	call := w.model.next(t)
 	w.worker("second")
-	if _, err := w.client.Fleet().Drain(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNoWorker) {
+	if _, err := w.client.Fleet().Drain(t.Context(), "unknown"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("drain of an unknown worker: %v", err)
 	}
 	if s, err := w.client.Fleet().Drain(t.Context(), "first"); err != nil || !s.Draining || s.Name != "first" {

@@ -34,7 +34,7 @@ func TestEval(t *testing.T) {
 		"fails":            {nil, []string{suites + "failing.yaml"}, 1, "below the threshold: 1 of 3 runs passed"},
 		"a wrong file":     {nil, []string{wrong}, 2, "wrong.yaml: spec.cases[0] (c).expect.schema"},
 		"no file":          {nil, []string{"no-such.yaml"}, 2, "no-such.yaml"},
-		"an unknown agent": {nil, []string{suites + "demo.yaml", "--agent", "nobody"}, 2, "demo.yaml: case "},
+		"an unknown agent": {nil, []string{suites + "demo.yaml", "--agent", "unknown"}, 2, "demo.yaml: case "},
 		"agents elsewhere": {[]string{"NATS_URL=nats://127.0.0.1:1"}, []string{suites + "demo.yaml", "--agents", "x"}, 2, "--agents"},
 		"a strange repeat": {nil, []string{suites + "demo.yaml", "--repeat", "0"}, 2, "--repeat"},
 	} {

@@ -106,7 +106,7 @@ func TestFitUnderKills(t *testing.T) {
 
 	waits := w.events(messages.EventRunWaiting)
 	gpu[0].kill()
-	gpu[1].kill() // no run of half of them can go on
+	gpu[1].kill() // no run of half of them can continue
 	for range 3 {
 		select {
 		case <-waits:

@@ -32,8 +32,8 @@ type guard struct {
 	caps    atomic.Pointer[quotas.Caps] // that say which providers are paused; nil: none
 }
 
-// limitsOf are those of each model of each endpoint: what its provider says, else what is said of all; nil when nothing
-// is said.
+// limitsOf are those of each model of each endpoint: what its provider says, else what holds for all; nil when there are
+// none.
 func limitsOf(s settings.Models) func(provider, model string) governor.Limits {
 	all := governor.Limits{RPM: s.ModelRPM, TPM: s.ModelTPM, InFlight: s.ModelInFlight}
 	byName, said := map[string]governor.Limits{}, all != governor.Limits{}

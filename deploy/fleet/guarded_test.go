@@ -70,7 +70,7 @@ func startGuarded(t *testing.T, more ...*server.User) *guarded {
 	return g
 }
 
-// guardedConfig copies deploy/nats, with tenant harbour beside tenant acme, and sets a password for every user.
+// guardedConfig copies deploy/nats, with tenant harbour in addition to tenant acme, and sets a password for every user.
 func guardedConfig(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

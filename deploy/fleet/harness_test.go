@@ -49,7 +49,7 @@ type town struct {
 	dev    *process
 }
 
-// agents are the definitions of the tests beside the built-in one.
+// agents are the definitions of the tests in addition to the built-in one.
 const agents = `apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: tools}
@@ -125,8 +125,8 @@ func openOn(t *testing.T, servers *embedded.Servers, ackWait time.Duration, scri
 	w := &town{t: t, dir: t.TempDir(), nats: servers.NATSURL, redis: servers.RedisURL, model: newModel(t, script)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := settings.Dispatcher{
-		NATS: settings.NATS{URL: servers.NATSURL}, HTTPAddr: "127.0.0.1:0", AckWait: ackWait, Replicas: 1,
-		Sweep: time.Minute, Retention: time.Hour, EventsMaxAge: 2 * time.Hour,
+		NATS: settings.NATS{URL: servers.NATSURL}, HTTPAddr: "127.0.0.1:0", Replicas: 1, Sweep: time.Minute, EventsMaxAge: 2 * time.Hour,
+		Serving: settings.Serving{AckWait: ackWait, Retention: time.Hour},
 	}
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -93,7 +93,7 @@ func TestIndexOfAFleet(t *testing.T) {
 	}
 	stop(dev)
 
-	dev, client = start(fleet.DevConfig{NoWorker: true, Dev: settings.Dev{RunIndex: settings.RunIndex{Index: settings.IndexNone}}})
+	dev, client = start(fleet.DevConfig{NoWorker: true, Dev: settings.Dev{Serving: settings.Serving{RunIndex: settings.RunIndex{Index: settings.IndexNone}}}})
 	list, err = client.Runs().List(t.Context(), dispatcher.RunFilter{Search: "haiku"})
 	if err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
 		t.Errorf("without an index: %+v, %v", list, err)

@@ -213,7 +213,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 			got, body := ask(http.MethodGet, "/v1/approvals", of("viewer"), "", "")
 			return got == http.StatusOK && strings.Contains(body, `"r1"`)
 		})
-		const denial = `{"call":"call_0","decision":"deny","reason":"not today","by":"somebody else"}`
+		const denial = `{"call":"call_0","decision":"deny","reason":"not today","by":"another"}`
 		if got, body := ask(http.MethodPost, "/v1/tasks/r1/approvals", of("submitter"), "", denial); got != http.StatusForbidden {
 			t.Errorf("a submitter decides: %d %s", got, body)
 		}

@@ -86,7 +86,7 @@ func TestLogsOfARun(t *testing.T) {
 	if diff := cmp.Diff(outcome{0, "", "no log entries\n"}, out, cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Error(diff)
 	}
-	if out = call(t, env, "logs", "nobody"); out.code != 1 || !strings.Contains(out.stderr, "no run nobody of tenant default") {
+	if out = call(t, env, "logs", "unknown"); out.code != 1 || !strings.Contains(out.stderr, "no run unknown of tenant default") {
 		t.Errorf("%+v", out)
 	}
 	if out = call(t, env, "logs", run.Run, "--level", "loud"); out.code != 2 {

@@ -24,7 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// A worker starts though its MCP server is away. A run that needs it waits parked, goes on when the server comes, and no record,
+// A worker starts though its MCP server is away. A run that needs it waits parked, continues when the server comes, and no record,
 // stream, log or file holds the credential, though the server says it.
 func TestAnMCPServerThatComesLater(t *testing.T) {
 	t.Parallel()

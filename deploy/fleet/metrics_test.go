@@ -66,11 +66,13 @@ func (m *measured) start(name string, run func(ctx context.Context, up func(stri
 func (m *measured) dispatcher(name string, servers *embedded.Servers, change ...func(*settings.Dispatcher)) (stop func()) {
 	return m.start(name, func(ctx context.Context, up func(string)) error {
 		s := settings.Dispatcher{
-			RunIndex: settings.RunIndex{Index: filepath.Join(m.t.TempDir(), "index.db"), IndexRetain: time.Hour},
-			NATS:     settings.NATS{URL: servers.NATSURL}, HTTPAddr: "127.0.0.1:0", AckWait: shortAckWait, Replicas: 1,
-			Sweep: time.Minute, Retention: time.Hour, EventsMaxAge: 2 * time.Hour,
-			Access:   settings.Access{Auth: settings.AuthOn, MetricsOpen: true, TenantClaim: "tenant", RolesClaim: "roles"},
-			Webhooks: settings.Webhooks{WebhookSecret: strings.Repeat("webhook secret ", 3)},
+			NATS: settings.NATS{URL: servers.NATSURL}, HTTPAddr: "127.0.0.1:0", Replicas: 1, Sweep: time.Minute, EventsMaxAge: 2 * time.Hour,
+			Serving: settings.Serving{
+				AckWait: shortAckWait, Retention: time.Hour,
+				RunIndex: settings.RunIndex{Index: filepath.Join(m.t.TempDir(), "index.db"), IndexRetain: time.Hour},
+				Access:   settings.Access{Auth: settings.AuthOn, MetricsOpen: true, TenantClaim: "tenant", RolesClaim: "roles"},
+				Webhooks: settings.Webhooks{WebhookSecret: strings.Repeat("webhook secret ", 3)},
+			},
 		}
 		for _, c := range change {
 			c(&s)

@@ -125,7 +125,7 @@ func endpoint(p *settings.Provider, most waits) (model.Endpoint, error) {
 	return e, nil
 }
 
-// able changes what is said.
+// able changes what the file says.
 func able(can model.Capabilities, said settings.Ability) model.Capabilities {
 	set := func(to *bool, from *bool) {
 		if from != nil {

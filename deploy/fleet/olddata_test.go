@@ -29,9 +29,9 @@ import (
 // script of its model. The folder and what was said of it are made by data-743354b.sh beside them, which says how.
 const oldData = "testdata/data-743354b"
 
-// The program goes on with a folder that an older one wrote: what has ended reads as it did, and what waits is ended.
+// The program continues with a folder that an older one wrote: what has ended reads as it did, and what waits is ended.
 //
-// Time goes on for the folder too. Logs and buckets are kept, for the retention is set long enough. The streams EVENTS
+// Time passes for the folder too. Logs and buckets are kept, for the retention is set long enough. The streams EVENTS
 // (14 days), LOGS (7 days) and BATCHES (30 days) lose their messages, so the events are those that the log stands for,
 // and the batch is compared while it is there. An approval is waited for 366 days, and a task is held back for 360: the
 // test says below what comes after.
@@ -41,7 +41,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, oldData+".tar.gz", dir)
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: dir, Dev: settings.Dev{Retention: 100 * 365 * 24 * time.Hour, Models: settings.Models{Script: oldData + ".script.yaml"}, Runs: settings.Runs{Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute}}, Log: testLog(t, "dev"),
+		Dir: dir, Dev: settings.Dev{Serving: settings.Serving{Retention: 100 * 365 * 24 * time.Hour}, Models: settings.Models{Script: oldData + ".script.yaml"}, Runs: settings.Runs{Slots: 4, MaxAttempts: 5, ModelTimeout: time.Minute}}, Log: testLog(t, "dev"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 		if n := len(before.Entries); len(after.Entries) <= n {
 			t.Errorf("the log has %d entries, and had %d", len(after.Entries), n)
 		} else {
-			same(t, "the log before it went on", before.Entries, after.Entries[:n])
+			same(t, "the log before it was continued", before.Entries, after.Entries[:n])
 		}
 	})
 	t.Run("the session", func(t *testing.T) {

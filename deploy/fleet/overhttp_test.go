@@ -122,6 +122,10 @@ func TestCommandsOverHTTP(t *testing.T) {
 	h.do("watch "+run, "completed")
 	h.do("__complete watch "+run[:8], run)
 	h.same("__complete agents get ")
+	for _, command := range []string{"run hello --agent ", "eval suite.yaml --agent ", "policy test policy.yaml --agent "} {
+		h.do("__complete "+command, "default")
+	}
+	h.do("__complete policy test policy.yaml "+run[:8], run)
 	h.do("result "+run, "Hello there")
 	h.do("result "+run+" --transcript -o json", "Hello there")
 	h.do("run slow", "one word after another")
@@ -237,7 +241,7 @@ func (h *overHTTP) waits(run, reason string) {
 	p.kill()
 }
 
-// A watch over HTTP goes on after its dispatcher was killed and another one answers at its address: every event once.
+// A watch over HTTP continues after its dispatcher was killed and another one answers at its address: every event once.
 func TestWatchOverHTTPGoesOn(t *testing.T) {
 	t.Parallel()
 	h := &overHTTP{t: t, dir: t.TempDir()}
@@ -259,7 +263,7 @@ func TestWatchOverHTTPGoesOn(t *testing.T) {
 	}
 }
 
-// What stands in the way is said with the variable that fixes it.
+// What prevents a command is reported with the variable that fixes it.
 func TestMistakesOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := openOverHTTP(t)

@@ -270,7 +270,7 @@ func TestPausedOwners(t *testing.T) {
 		pause(aWhile)
 	}
 	// However slow the machine is, one pause lasts until it came to something.
-	pause(func() { eventually(t, "another worker goes on with a run of one that is paused", far.sawAnotherOwner) })
+	pause(func() { eventually(t, "another worker takes over a run of one that is paused", far.sawAnotherOwner) })
 	enough.Store(true)
 	pause(aWhile) // while runs end
 	select {
@@ -342,7 +342,7 @@ func passes(d time.Duration) { <-time.After(d) }
 
 func holdAll(*modelCall) reply { return reply{Hold: true} }
 
-// A worker that was stopped for longer than the ack wait and goes on keeps its runs, although another worker has joined to
+// A worker that was stopped for longer than the ack wait and continues keeps its runs, although another worker has joined to
 // whom their tasks are delivered.
 func TestRunsOfAWorkerThatIsBack(t *testing.T) {
 	t.Parallel()

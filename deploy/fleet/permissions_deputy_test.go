@@ -63,7 +63,7 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 	if err != nil || len(waiting.Approvals) != 1 {
 		t.Fatalf("%+v, %v", waiting, err)
 	}
-	approval := fmt.Appendf(nil, `{"id":%q,"call":%q,"by":"nobody"}`, id, waiting.Approvals[0].Call)
+	approval := fmt.Appendf(nil, `{"id":%q,"call":%q,"by":"unknown"}`, id, waiting.Approvals[0].Call)
 	key := []byte(`{"id":"mine0","tenant":"default","roles":["admin"],"name":"n","hash":"` + strings.Repeat("0", 64) + `"}`)
 	admin, err := dispatcher.New(ctx, f.g.connect("admin"))
 	if err != nil {
@@ -259,7 +259,7 @@ func (r *rogue) ask(grant, target string, own []string) (out []*nats.Msg) {
 		last(t[3], request)
 	case strings.HasPrefix(request, "CONSUMER.CREATE."):
 		if !strings.HasPrefix(target, "longshore.") && !strings.HasPrefix(target, "$KV.") && !strings.HasPrefix(target, "workers.") {
-			return nil // from one stream into another and back it would go on for ever
+			return nil // from one stream into another and back it would never end
 		}
 		for _, headers := range []bool{false, true} {
 			r.made++

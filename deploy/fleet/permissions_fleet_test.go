@@ -82,10 +82,12 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 	f.keys = key.Public()
 	f.http, _ = f.process(t, "dispatcher", func(ctx context.Context, ready func(string)) error {
 		return fleet.Dispatcher(ctx, settings.Dispatcher{
-			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, AckWait: guardedAckWait, Replicas: 1, Sweep: time.Hour,
-			Retention: time.Hour, EventsMaxAge: 2 * time.Hour, LiteTimeout: patience,
+			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, Replicas: 1, Sweep: time.Hour, EventsMaxAge: 2 * time.Hour,
+			Serving: settings.Serving{
+				AckWait: guardedAckWait, Retention: time.Hour, LiteTimeout: patience,
+				RunIndex: settings.RunIndex{Index: filepath.Join(t.TempDir(), "index.db")},
+			},
 			SigningKey: seed, ControlKeys: f.keys,
-			RunIndex: settings.RunIndex{Index: filepath.Join(t.TempDir(), "index.db")},
 		}, "test", testLog(t, "dispatcher"), ready)
 	})
 	files := t.TempDir()

@@ -17,9 +17,9 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// TestPoison works a task whose tool takes its worker down each time, beside runs that are in model calls then. The
+// TestPoison works a task whose tool takes its worker down each time, while other runs are in model calls. The
 // worker is started again each time, as a supervisor of processes would. A call is answered only after it has lasted
-// for a heartbeat: long enough to die beside the poison.
+// for a heartbeat: long enough to die with the poison.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, func(c *modelCall) reply {
@@ -77,7 +77,7 @@ func TestPoison(t *testing.T) {
 	if r.Status != messages.StatusFailed || r.Error == nil || r.Error.Code != messages.CodePoison || r.RetryInfo == nil || r.RetryInfo.Attempts != 3 {
 		t.Errorf("result: %+v, error %v, %+v", r, r.Error, r.RetryInfo)
 	}
-	if crashes != 3 { // beside others, beside others again, and alone in quarantine
+	if crashes != 3 { // with others, with others again, and alone in quarantine
 		t.Errorf("the worker crashed %d times, want 3", crashes)
 	}
 	w.isDead(poison.run, "crash")
@@ -143,11 +143,11 @@ func TestPanic(t *testing.T) {
 		if c.Turn == 0 {
 			return reply{Tool: "panics", Args: "{}"}
 		}
-		return reply{Text: "It went on."}
+		return reply{Text: "It survived."}
 	})
 	p := w.toolWorker("first")
 	g := w.watch(w.submit("work", withTools))
-	completed(t, g.end(), "It went on.")
+	completed(t, g.end(), "It survived.")
 	if line := p.line("tool panicked", "panics.Call", g.run.Run); strings.Contains(line, "the defect") {
 		t.Errorf("what a tool panics with may be anything, and is shown: %s", line)
 	}

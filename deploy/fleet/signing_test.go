@@ -123,7 +123,7 @@ func TestForgedApproval(t *testing.T) {
 	}
 }
 
-// A forged cancel does not touch a model call that goes on.
+// A forged cancel does not touch a model call in flight.
 func TestForgedCancel(t *testing.T) {
 	f := startGuardedFleet(t, guardedScript)
 	f.work("worker")

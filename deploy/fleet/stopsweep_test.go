@@ -25,7 +25,7 @@ func TestStopInTheMidstOfASweep(t *testing.T) {
 		case m.Subject == "$JS.API.STREAM.INFO.RUNS" && strings.Contains(m.Body, `"runs.*.*.log"`):
 			listed.Store(true)
 		case listed.Load() && strings.HasPrefix(m.Subject, "$JS.API.STREAM.MSG.GET."):
-			return defers // for ever: the sweep does not get further, however fast it is
+			return defers // forever: the sweep does not get further, however fast it is
 		}
 		return pass
 	})

@@ -35,7 +35,7 @@ type gap struct {
 }
 
 // TestStorm kills one worker after the other, with all its runs in model calls, and starts another in its place, as a
-// supervisor of processes would. A run that dies beside so many others, again and again, is never held back for long, and
+// supervisor of processes would. A run that dies with so many others, again and again, is never held back for long, and
 // is never taken for the cause.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func (s storm) victim(dice *rand.Rand) int {
 	return dice.IntN(s.workers)
 }
 
-// answer answers the calls that the model server holds, each after its time, until the server is closed. Runs go on, step by
+// answer answers the calls that the model server holds, each after its time, until the server is closed. Runs continue, step by
 // step, until the storm is over: each kill finds some, however fast or slow the machine is.
 func (s storm) answer(m *modelServer, over <-chan struct{}) {
 	for {

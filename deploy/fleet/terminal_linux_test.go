@@ -65,7 +65,7 @@ func (f *terminal) ends() int {
 	}
 }
 
-// On a terminal `longshore dev` tells a person where it is and what to do next, which works as it stands there; its log
+// On a terminal `longshore dev` tells a person where it is and what to do next, which works as printed; its log
 // is lines to read. Ctrl-C says what it waits for.
 func TestDevOnATerminal(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestDevOnATerminal(t *testing.T) {
 			}
 			held := model.next(t)
 			dev.Press("\x03")
-			dev.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it goes on at the next start. Press Ctrl-C again to end at once.\r\n")
+			dev.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it continues at the next start. Press Ctrl-C again to end at once.\r\n")
 			dev.waitFor("draining: waiting for the runs") // else the run may begin its next step
 			held.answer <- turn(held, 2)
 			if code := dev.ends(); code != 0 {
@@ -157,7 +157,7 @@ func TestWorkerOnATerminal(t *testing.T) {
 	w.submit("work")
 	held := w.model.next(t)
 	worker.Press("\x03")
-	worker.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it goes on with another worker. Press Ctrl-C again to end at once.\r\n")
+	worker.waitFor("Stopping: waiting for 1 run to end its current step, at most 30s; it continues with another worker. Press Ctrl-C again to end at once.\r\n")
 	worker.waitFor("draining: waiting for the runs") // else the run may begin its next step
 	held.answer <- turn(held, 2)
 	if code := worker.ends(); code != 0 {

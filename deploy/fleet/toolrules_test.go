@@ -23,7 +23,7 @@ import (
 const ruled = `{"name":"ruled","instructions":"%s","tools":["list_files","write_file","make_dir","delete_file","move_file"],"maxSteps":10,
 	"policy":{"tools":{"allow":["write_file","delete_file","m*"],"deny":["delete_file"]}}}`
 
-// Which tools may be called is said by the agent, the fleet and the tenant together, whether a
+// The agent, the fleet and the tenant together decide which tools may be called, whether a
 // model asks for a call or a plan that a task brings. Only an admin of all tenants changes what an agent says of it.
 func TestToolRules(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ const (
 	submitter    = "00-" + traceOfTests + "-00f067aa0ba902b7-01"
 )
 
-// A worker is killed in a tool call, another one goes on: one tree under the submitter's span, nothing twice, nothing
+// A worker is killed in a tool call, another one continues: one tree under the submitter's span, nothing twice, nothing
 // without a parent.
 func TestTraceOfAKilledRun(t *testing.T) {
 	t.Parallel()
@@ -128,10 +128,16 @@ func TestTraceContext(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.Header }))
 	t.Cleanup(receiver.Close)
 	d, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{AckWait: 30 * time.Second, Retention: time.Hour, LiteTimeout: time.Minute, Runs: settings.Runs{Slots: 4, DrainTimeout: time.Second, MaxAttempts: 5, ModelTimeout: time.Minute}, Traces: settings.Traces{OTLP: collector.URL}, Webhooks: settings.Webhooks{
-			WebhookSecret: "a secret of more than 24 characters", WebhookHosts: []string{strings.TrimPrefix(receiver.URL, "http://")},
-		}}, Sweep: time.Minute, Version: "test",
-
+		Dir: t.TempDir(), Dev: settings.Dev{
+			Runs: settings.Runs{Slots: 4, DrainTimeout: time.Second, MaxAttempts: 5, ModelTimeout: time.Minute},
+			Serving: settings.Serving{
+				AckWait: 30 * time.Second, Retention: time.Hour, LiteTimeout: time.Minute,
+				Traces: settings.Traces{OTLP: collector.URL},
+				Webhooks: settings.Webhooks{
+					WebhookSecret: "a secret of more than 24 characters", WebhookHosts: []string{strings.TrimPrefix(receiver.URL, "http://")},
+				},
+			},
+		}, Sweep: time.Minute, Version: "test",
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -40,11 +40,11 @@ import (
 // Parts are what a worker may be given instead of the usual.
 type Parts struct {
 	Model model.Provider // in place of all models of the settings; default: those
-	// Endpoints are models beside those of the settings, such as planners of one's own: an agent names one by its model. With
+	// Endpoints are models in addition to those of the settings, such as planners of one's own: an agent names one by its model. With
 	// Model they do not count, nor does Selector.
 	Endpoints []model.Endpoint
 	Selector  model.Selector                                     // chooses among the models of an agent; default: their order
-	Tools     []tools.Tool                                       // beside those of package toolbox
+	Tools     []tools.Tool                                       // in addition to those of package toolbox
 	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each claim, whose files follow the run
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
@@ -278,7 +278,7 @@ func (c states) Save(run messages.Ref, seq uint64, entryID string, data []byte) 
 
 func (c states) Wants() bool { return true }
 
-// workerMetrics are the worker's own, beside what every event shows.
+// workerMetrics are the worker's own, in addition to what every event shows.
 func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.ShortTerm) error {
 	var errs []error
 	gauge := func(name, help string, f func(worker.Stats) int) {

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// TestZombie stops a worker in a model call for so long that another one takes its run over, and lets it go on while
+// TestZombie stops a worker in a model call for so long that another one takes its run over, and lets it continue while
 // the other is in its own call. All that the zombie says from then on goes through a line that the test reads.
 func TestZombie(t *testing.T) {
 	t.Parallel()

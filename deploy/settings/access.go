@@ -72,7 +72,7 @@ func (s *Access) Check() error {
 	return nil
 }
 
-// Names are those by which the HTTP API may be reached without keys, beside those of loopback: that of the address that it
+// Names are those by which the HTTP API may be reached without keys, besides those of loopback: that of the address that it
 // listens on too.
 func (s *Access) Names(addr string) []string {
 	names := slices.Clone(s.Hosts)

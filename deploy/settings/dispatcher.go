@@ -11,20 +11,14 @@ import (
 type Dispatcher struct {
 	NATS
 	Logs
-	Webhooks
-	Access
-	Traces
+	Serving
 	LogStore
-	RunIndex
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
-	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"         envDefault:"30s"  help:"how long a silent worker keeps a task"`
 	Replicas     int           `env:"LONGSHORE_REPLICAS"         envDefault:"1"    help:"copies of each stream: 1, 3 or 5"`
 	EventsMaxAge time.Duration `env:"LONGSHORE_EVENTS_MAX_AGE"   envDefault:"336h" help:"how long events are kept"`
 	DeadMaxAge   time.Duration `env:"LONGSHORE_DEAD_MAX_AGE"     envDefault:"720h" help:"how long dead letters are kept"`
-	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"interval between sweeps for stuck runs"`
-	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
 	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
 	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs people's decisions"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
@@ -40,17 +34,12 @@ func (s *Dispatcher) Streams() bus.Streams {
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.RunIndex.Check(), s.LogStore.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Serving.Check(), s.LogStore.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
-	}
-	if err := checkAckWait(s.AckWait); err != nil {
-		return err
 	}
 	switch {
 	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
 		return Errorf("LONGSHORE_REPLICAS: must be 1, 3 or 5")
-	case s.Retention <= 0 || s.DeadMaxAge <= 0:
-		return Errorf("LONGSHORE_RETENTION and LONGSHORE_DEAD_MAX_AGE must be above 0")
 	case s.EventsMaxAge < minMaxAge:
 		return Errorf("LONGSHORE_EVENTS_MAX_AGE: must be at least %s: a stream remembers the ids of its messages for that long", minMaxAge)
 	case s.DeadMaxAge < minMaxAge:
@@ -59,21 +48,9 @@ func (s *Dispatcher) Check() error {
 		return Errorf("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
 	case s.Sweep < time.Second:
 		return Errorf("LONGSHORE_SWEEP: must be at least 1s")
-	case s.LiteTimeout <= 0:
-		return Errorf("LONGSHORE_LITE_TIMEOUT: must be above 0")
 	}
 	return checkMaxInput(s.MaxInput)
 }
 
 // minMaxAge is the streams' window of duplicates, which may not be longer than their messages are kept.
 const minMaxAge = 2 * time.Minute
-
-// minAckWait keeps a heartbeat, a third of it, above the noise of a network.
-const minAckWait = 300 * time.Millisecond
-
-func checkAckWait(d time.Duration) error {
-	if d < minAckWait {
-		return Errorf("LONGSHORE_ACK_WAIT: must be at least %s", minAckWait)
-	}
-	return nil
-}

@@ -98,7 +98,7 @@ func (s *Models) readProviders(environ []string) (err error) {
 	if s.ProvidersFile != "" {
 		s.file, err = loadProviders(s.ProvidersFile, environment(environ))
 	}
-	// A variable that holds the key of a provider in the file makes no provider of its own beside it.
+	// A variable that holds the key of a provider in the file makes no provider of its own in addition.
 	if s.OpenAIURL == "" && s.OpenAIModel == "" && s.takes("OPENAI_API_KEY") {
 		s.OpenAIKey, s.liteKey = "", s.OpenAIKey
 	}

@@ -43,7 +43,7 @@ func (p *Provider) FromFile() bool { return strings.HasPrefix(p.source, provider
 // Source is what to name in an error about the provider: the file and the path in it, or the variables.
 func (p *Provider) Source() string { return p.source }
 
-// Ability is what is said about models. What is not said is as the kind of provider has it.
+// Ability is what a file says about models. What is left out is as the kind of provider has it.
 type Ability struct {
 	Capabilities  Capabilities `json:"capabilities,omitzero"`
 	ContextWindow int          `json:"contextWindow,omitempty"` // tokens; 0: not said

@@ -146,7 +146,7 @@ func (p *Provider) checkAuth() error {
 		case given != "":
 			return p.wrong(f.name, "%s is set too: give the key in one way", given)
 		case p.Auth != "":
-			return p.wrong(f.name, "is set beside auth: leave one of them out")
+			return p.wrong(f.name, "is set together with auth: leave one of them out")
 		default:
 			given = f.name
 		}

@@ -142,7 +142,7 @@ func TestWrongProvidersFiles(t *testing.T) {
 		"an unknown kind":         {text: "providers: [{name: a, kind: gemini}]", want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].kind: "gemini" is not openai, anthropic or scripted (line 1)`},
 		"no key":                  {text: one("model: m"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyEnv: is missing: name the variable that holds the key, or set keyFile, or auth: none (line 1)`},
 		"two keys":                {text: one("key: k-123456, keyEnv: FAST_KEY"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyEnv: key is set too: give the key in one way (line 1)`},
-		"a key and none":          {text: one("auth: none, keyFile: claude.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: is set beside auth: leave one of them out (line 1)`},
+		"a key and none":          {text: one("auth: none, keyFile: claude.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: is set together with auth: leave one of them out (line 1)`},
 		"a strange auth":          {text: one("auth: oauth"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].auth: must be none, or left out when there is a key (line 1)`},
 		"none at the kind's own":  {text: one("auth: none"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].baseURL: is missing: an endpoint with auth: none has an address of its own (line 1)`},
 		"a variable not set":      {text: one("keyEnv: NOWHERE"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyEnv: the variable NOWHERE is not set: set it to the key of this provider`},

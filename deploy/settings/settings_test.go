@@ -128,7 +128,7 @@ func TestSecretsOfTheIndex(t *testing.T) {
 		"postgres://me@h/db?password=pass%2Cword": "pass,word",
 		"postgres://me@h/db?sslpassword=passw0rd": "passw0rd",
 	} {
-		if got := settings.Secrets(settings.Dispatcher{RunIndex: settings.RunIndex{Index: url}}); !slices.Contains(got, want) {
+		if got := settings.Secrets(settings.Dispatcher{Serving: settings.Serving{RunIndex: settings.RunIndex{Index: url}}}); !slices.Contains(got, want) {
 			t.Errorf("%s: %q", url, got)
 		}
 	}

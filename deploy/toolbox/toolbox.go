@@ -25,7 +25,7 @@ import (
 	"github.com/longshore-run/longshore/tools/human"
 )
 
-// Needs are what families are made of, beside their part of the file.
+// Needs are what families are made of, besides their part of the file.
 type Needs struct {
 	Credentials *credential.Store
 	Dir         string       // names of files in the operator's file are relative to it

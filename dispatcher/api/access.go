@@ -22,7 +22,7 @@ import (
 type Access struct {
 	Authenticator auth.Authenticator
 	Denials       *auth.Denials
-	// Recheck is how often a token is looked at again while its request goes on; default 10 s.
+	// Recheck is how often a token is looked at again during its request; default 10 s.
 	Recheck time.Duration
 
 	failures auth.Failures
@@ -209,7 +209,7 @@ func (q *query) audit(p *messages.Problem) {
 	s.Denials.Tell(tenant, d)
 }
 
-// whileKnown is a context for a request that goes on for long: it ends when the caller's token is no longer valid. The
+// whileKnown is a context for a request that takes long: it ends when the caller's token is no longer valid. The
 // caller must call done.
 func (q *query) whileKnown(ctx context.Context) (known context.Context, done func()) {
 	s := q.api.cfg.Access

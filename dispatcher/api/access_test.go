@@ -77,7 +77,7 @@ scenes:
 	}
 	out := &logged{}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Access: settings.Access{Auth: settings.AuthOn}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Serving: settings.Serving{Access: settings.Access{Auth: settings.AuthOn}}}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
 		Log:   slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
@@ -152,19 +152,19 @@ func TestEveryOperationSaysWhatItNeeds(t *testing.T) {
 func TestRolesAndOperations(t *testing.T) {
 	g := openGuarded(t)
 	paths := strings.NewReplacer("{id}", "none", "{name}", "none", "{revision}", "1")
-	type somebody struct {
+	type holder struct {
 		tenant string
 		role   control.AccessRole
 		header []string
 	}
-	var all []somebody
+	var all []holder
 	for _, role := range control.AccessRoles() {
 		if role != control.RoleAuthor { // of all tenants only
-			all = append(all, somebody{"acme", role, g.key("acme", role)})
+			all = append(all, holder{"acme", role, g.key("acme", role)})
 		}
 	}
 	for _, role := range []control.AccessRole{control.RoleViewer, control.RoleOperator, control.RoleAuthor, control.RoleAdmin} {
-		all = append(all, somebody{control.AllTenants, role, g.key(control.AllTenants, role)})
+		all = append(all, holder{control.AllTenants, role, g.key(control.AllTenants, role)})
 	}
 	for _, op := range api.Operations() {
 		path := paths.Replace(op.Path)
@@ -314,7 +314,7 @@ func TestRevokedKey(t *testing.T) {
 			t.Error("the run has ended, not the stream")
 		}
 	case <-time.After(patience):
-		t.Fatal("the stream goes on")
+		t.Fatal("the stream is still open")
 	}
 	g.do("GET", "/v1/tasks/r", "", http.StatusUnauthorized, nil, header...)
 	if _, err := g.client.Keys().Revoke(t.Context(), id, "ann"); err != nil {
@@ -358,7 +358,7 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 	return server.URL
 }
 
-// Wrong tokens are refused, then slowed down, and told of; what is known goes on meanwhile. No key is in the log.
+// Wrong tokens are refused, then slowed down, and reported; what is known continues meanwhile. No key is in the log.
 func TestWrongTokens(t *testing.T) {
 	g := openGuarded(t)
 	good := g.key("acme", control.RoleViewer)

@@ -42,7 +42,7 @@ func TestActsAreTold(t *testing.T) {
 	g := openGuarded(t)
 	admin, submitter := g.key(control.AllTenants, control.RoleAdmin), g.key("acme", control.RoleSubmitter)
 	operator := g.key("acme", control.RoleOperator)
-	by := append(slices.Clone(admin), "Longshore-By", "somebody else")
+	by := append(slices.Clone(admin), "Longshore-By", "another")
 	g.do("PUT", "/v1/quotas/tenant/acme", `{"maxQueued":5}`, http.StatusOK, nil, by...)
 	g.do("PUT", "/v1/quotas/tenant/acme", `{"maxQueued":-5}`, http.StatusBadRequest, nil, by...)
 	g.do("PUT", "/v1/schedules/daily", `{"cron":"@daily","task":{"input":"hi","by":"a liar"}}`, http.StatusOK, nil, operator...)
@@ -63,7 +63,7 @@ func TestActsAreTold(t *testing.T) {
 	if n := len(slices.DeleteFunc(slices.Clone(acts), func(a string) bool { return !strings.HasPrefix(a, "keys.create ") })); n != 1 || len(acts) != 4 {
 		t.Errorf("%q", acts) // the key for all tenants; the others are in their tenants
 	}
-	if a := who["quotas.put tenant/acme done"]; !strings.Contains(a.Who, "of *") && !strings.HasPrefix(a.Who, "key") || a.By == "somebody else" || a.Remote != "127.0.0.1" {
+	if a := who["quotas.put tenant/acme done"]; !strings.Contains(a.Who, "of *") && !strings.HasPrefix(a.Who, "key") || a.By == "another" || a.Remote != "127.0.0.1" {
 		t.Errorf("%+v", a)
 	}
 	if a := who["pause tenant/harbour done"]; a.By != "ann" || a.Who != "" {

@@ -14,7 +14,7 @@ import (
 // RUN_STARTED first, ends what it has begun, and gives nothing after RUN_FINISHED or RUN_ERROR. What the protocol has no
 // event for is CUSTOM, under the name longshore.<name>.
 //
-// Every frame has an id, from which another agui goes on right after it.
+// Every frame has an id, from which another agui continues right after it.
 type agui struct {
 	run    string
 	thread string // of RUN_STARTED; empty: it was not given yet
@@ -48,7 +48,7 @@ func (a *agui) emit(kind string, fields aguiEvent) {
 	a.out, a.marks = append(a.out, e), append(a.marks, a.mark())
 }
 
-// mark is the state of the message that is being written, as far as a client needs it to go on.
+// mark is the state of the message that is being written, as far as a client needs it to continue.
 func (a *agui) mark() writing {
 	if a.open || a.owed || a.tries > 0 || a.Step > a.whole {
 		return a.writing

@@ -125,7 +125,7 @@ func TestAGUIIsGolden(t *testing.T) {
 	}
 }
 
-// What was shown while it was written is not shown again; what was given up is said to be.
+// What was shown while it was written is not shown again; what was given up is marked so.
 func TestAGUIDeltas(t *testing.T) {
 	piece := func(try, n int, kind messages.LiveKind, text string) messages.Live {
 		return messages.Live{Step: 1, Attempt: 1, Try: try, N: n, Kind: kind, Text: text}

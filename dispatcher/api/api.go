@@ -28,10 +28,10 @@ type Config struct {
 	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min
 	KeepAlive   time.Duration // between comments in a stream of events; default 15 s
 	BodyTimeout time.Duration // until a body has been read; default 30 s
-	Hosts       []string      // names that requests may be for without Access, beside loopback; "*": any
+	Hosts       []string      // names that requests may be for without Access, besides loopback; "*": any
 	Log         *slog.Logger  // default: discard
 	Access      *Access       // nil: no authentication
-	Operations  control.Table // served beside the routes by hand; default control.Operations()
+	Operations  control.Table // served in addition to the routes by hand; default control.Operations()
 }
 
 const (

@@ -320,7 +320,7 @@ func TestProblems(t *testing.T) {
 		"nothing":           {"POST", "/v1/tasks", ``, 400, "invalid_input", "task"},
 		"an unknown field":  {"POST", "/v1/tasks", `{"input":"x","inptu":"y"}`, 400, "invalid_input", "inptu"},
 		"no input":          {"POST", "/v1/tasks", `{}`, 400, "invalid_input", "input"},
-		"an unknown agent":  {"POST", "/v1/tasks", `{"input":"x","agent":"nobody"}`, 400, "unknown_agent", "agent"},
+		"an unknown agent":  {"POST", "/v1/tasks", `{"input":"x","agent":"unknown"}`, 400, "unknown_agent", "agent"},
 		"a hostile id":      {"POST", "/v1/tasks", `{"input":"x","id":"a.>"}`, 400, "invalid_input", "id"},
 		"too long a wait":   {"POST", "/v1/tasks?wait=10m", `{"input":"x"}`, 400, "invalid_input", "wait"},
 		"a wrong parameter": {"GET", "/v1/tasks?stauts=failed", ``, 400, "invalid_input", "stauts"},

@@ -97,13 +97,13 @@ func (h *hall) attacks() map[string]attack {
 	all["headers that do not end"] = attack{send: "GET / HTTP/1.1\r\n", trickle: "A: b\r\n"}
 	all["nothing"] = attack{}
 	timedOut := []int{http.StatusRequestTimeout}
-	all["a body that does not come is said"] = attack{send: "POST /v1/tasks HTTP/1.1\r\n" + host + "Content-Length: 9\r\n\r\n{", want: timedOut, detail: `"retryable":false`}
+	all["a body that does not come"] = attack{send: "POST /v1/tasks HTTP/1.1\r\n" + host + "Content-Length: 9\r\n\r\n{", want: timedOut, detail: `"retryable":false`}
 	const batch = "POST /v1/batches?skipInvalid=true HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n"
 	const lines = "{\"custom_id\":\"1\",\"input\":\"wait\"}\n{\"none\n{\"custom_id\":\"2\",\"input\":\"wait\"}\n"
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", len(lines), lines)
 	all["a batch that stalls after a report"] = attack{send: batch + chunk, want: []int{200}, detail: `"status":408,"detail":"the body did not come in time","code":"invalid_input","retryable":false`}
 	all["a batch that stalls in its end"] = attack{send: batch + chunk + "0\r\n", want: []int{400, 200}, detail: `"code":"invalid_input","retryable":false`}
-	all["a bad chunk is said"] = attack{
+	all["a bad chunk"] = attack{
 		send: "POST /v1/tasks HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", want: []int{400}, detail: `"retryable":false`,
 	}
 	return all

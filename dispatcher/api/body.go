@@ -27,7 +27,7 @@ const (
 type incoming struct {
 	body io.ReadCloser
 	rc   *http.ResponseController
-	long bool          // the request goes on after its body: no deadline for reading may end it then
+	long bool          // the request continues after its body: no deadline for reading may end it then
 	flow bool          // of any length: what has come earns time for the rest
 	most time.Duration // that a read may take
 	left time.Duration // that reads may still take together, where the body flows
@@ -75,7 +75,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 }
 
 // problemOf is the public form of an error. A body that cannot be read also ends the request's context, so what was done
-// meanwhile with the lines before fails, and the client is told of the body.
+// meanwhile with the lines before fails, and the client gets the error of the body.
 func (q *query) problemOf(err error) *messages.Problem {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && q.body != nil && q.body.err != nil {

@@ -43,17 +43,17 @@ func (h *hall) letters(query string, n int) (list control.DeadList) {
 func TestDeadLetters(t *testing.T) {
 	h := open(t)
 	h.letters("", 0)
-	h.publish("tasks.normal.default.bad", `{"input":"hi","agent":"nobody"}`)
+	h.publish("tasks.normal.default.bad", `{"input":"hi","agent":"unknown"}`)
 	h.publish("tasks.normal.default.worse", `{"input":`)
 	h.publish("tasks.urgent.default.worst", `{"input":"hi"}`) // names no run
 	h.letters("", 2)
-	bad := h.letters("?code=unknown_agent&agent=nobody&kind=run", 1).Letters[0]
+	bad := h.letters("?code=unknown_agent&agent=unknown&kind=run", 1).Letters[0]
 	if bad.Run != "bad" {
 		t.Errorf("%+v", bad)
 	}
 	path := fmt.Sprintf("/v1/dead-letters/%d", bad.Seq)
 	var l control.DeadLetter
-	if h.do("GET", path, "", 200, &l); string(l.Task) != `{"input":"hi","agent":"nobody"}` {
+	if h.do("GET", path, "", 200, &l); string(l.Task) != `{"input":"hi","agent":"unknown"}` {
 		t.Errorf("%+v", l)
 	}
 	h.do("GET", path, "", 404, nil, "Longshore-Tenant", "other")

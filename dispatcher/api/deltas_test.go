@@ -103,7 +103,7 @@ func TestDeltas(t *testing.T) {
 	n := 0
 	for e := range events(plain.Body) {
 		if n++; e.name == "delta" {
-			t.Error("nobody asked for live text")
+			t.Error("live text came without a request for it")
 		}
 	}
 	_ = plain.Body.Close()

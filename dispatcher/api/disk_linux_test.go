@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/api"
 )
 
-// A server whose disk is full no longer answers publishes, even after space is freed: that is named, and all goes on
+// A server whose disk is full no longer answers publishes, even after space is freed: that is named, and all continues
 // after its restart.
 func TestFullDisk(t *testing.T) {
 	t.Parallel() // it waits for answers that do not come

@@ -33,7 +33,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 		return nil
 	}
 	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
-	status, err := q.api.cfg.Client.Status(lookup, run) // the stream of an unknown run would be silent for ever
+	status, err := q.api.cfg.Client.Status(lookup, run) // the stream of an unknown run would be silent forever
 	cancel()
 	if err != nil {
 		return err

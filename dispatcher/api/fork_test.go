@@ -31,7 +31,7 @@ func TestForkAndLog(t *testing.T) {
 	}{
 		{`{"at":0}`, 400, "at"},
 		{`{"at":9}`, 400, "at"},
-		{`{"at":1,"agent":"nobody"}`, 400, "agent"},
+		{`{"at":1,"agent":"unknown"}`, 400, "agent"},
 		{`{"at":1,"agent":"default","revision":99}`, 400, "revision"},
 		{`{"at":1,"model":"other","newId":"two"}`, 409, ""},
 		{`{"at":1,"newId":"a.b"}`, 400, "newId"},

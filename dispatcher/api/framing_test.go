@@ -23,7 +23,7 @@ import (
 // misframed is a body that does not come as its headers say.
 type misframed struct {
 	headers, body string
-	cut           bool // the client sends nothing more; else it keeps the connection open, and goes on waiting
+	cut           bool // the client sends nothing more; else it keeps the connection open, and keeps waiting
 	want          int  // where the body is read; 0: any refusal, also one by the server itself
 }
 

@@ -80,20 +80,20 @@ func shots(t *testing.T, h *hall) []shot {
 				}
 				for _, p := range op.Parameters {
 					if p.In == "query" {
-						all = append(all, shot{method: method, path: fill(path, "nobody") + "?" + p.Name + "=" + name})
+						all = append(all, shot{method: method, path: fill(path, "unknown") + "?" + p.Name + "=" + name})
 					}
 				}
 			}
 			all = append(all,
-				shot{method: method, path: fill(path, "nobody"), header: "a.>"},
-				shot{method: method, path: fill(path, "nobody"), header: strings.Repeat("t", 10_000)},
-				shot{method: method, path: fill(path, "nobody") + "?unknown=1&unknown=2&=%00"},
-				shot{method: "BREW", path: fill(path, "nobody")})
+				shot{method: method, path: fill(path, "unknown"), header: "a.>"},
+				shot{method: method, path: fill(path, "unknown"), header: strings.Repeat("t", 10_000)},
+				shot{method: method, path: fill(path, "unknown") + "?unknown=1&unknown=2&=%00"},
+				shot{method: "BREW", path: fill(path, "unknown")})
 			if op.Body == nil {
 				continue
 			}
 			for _, body := range hostileBodies() {
-				all = append(all, shot{method: method, path: fill(path, "nobody"), body: body})
+				all = append(all, shot{method: method, path: fill(path, "unknown"), body: body})
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func shots(t *testing.T, h *hall) []shot {
 	return all
 }
 
-// Whatever comes from outside, the fault is said to be its sender's, in words that programs can read.
+// Whatever comes from outside, the answer blames the sender, in words that programs can read.
 func TestHostileRequestsAreRefused(t *testing.T) {
 	h := open(t)
 	all := shots(t, h)

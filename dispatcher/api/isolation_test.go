@@ -31,7 +31,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	_ = resp.Body.Close()
 	g.do("PUT", "/v1/schedules/n1", `{"every":"24h","task":{"input":"secret"}}`, 200, nil, theirs...)
 	g.do("POST", "/v1/batches?id=b1", `{"custom_id":"l1","input":"secret"}`, 200, nil, theirs...)
-	g.publish("tasks.normal.harbour.bad", `{"input":"secret","agent":"nobody"}`)
+	g.publish("tasks.normal.harbour.bad", `{"input":"secret","agent":"unknown"}`)
 	var dead control.DeadList
 	for len(dead.Letters) == 0 {
 		g.do("GET", "/v1/dead-letters", "", 200, &dead, theirs...)
@@ -84,7 +84,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 		g.do("GET", path, "", 200, nil, theirs...)
 	}
 
-	g.publish("tasks.normal.acme.bad", `{"input":"x","agent":"nobody"}`)
+	g.publish("tasks.normal.acme.bad", `{"input":"x","agent":"unknown"}`)
 	for dead = (control.DeadList{}); len(dead.Letters) == 0; {
 		g.do("GET", "/v1/dead-letters", "", 200, &dead, ours...)
 	}
@@ -123,7 +123,7 @@ func TestPagesOfOthersSubmitNothing(t *testing.T) {
 		"an older browser":     {[]string{"Origin", "https://evil.example"}, 403},
 		"no origin to name":    {[]string{"Origin", "null"}, 403},
 		"a page of its own":    {[]string{"Sec-Fetch-Site", "same-origin", "Origin", h.url}, 202},
-		"somebody who types":   {[]string{"Sec-Fetch-Site", "none"}, 202},
+		"an address was typed": {[]string{"Sec-Fetch-Site", "none"}, 202},
 		"what curl -d says":    {[]string{"Content-Type", "application/x-www-form-urlencoded"}, 202},
 		"a form of another":    {[]string{"Sec-Fetch-Site", "cross-site", "Content-Type", "application/x-www-form-urlencoded"}, 403},
 		"one of the same site": {[]string{"Sec-Fetch-Site", "same-site"}, 403},

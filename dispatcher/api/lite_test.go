@@ -125,7 +125,7 @@ func openLite(t *testing.T, e *echo, timeout time.Duration, change func(*setting
 		change(&models)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: models, LiteTimeout: timeout}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: models, Serving: settings.Serving{LiteTimeout: timeout}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -492,11 +492,11 @@ func TestLiteQueueIsBounded(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	case <-time.After(patience):
-		t.Error("nobody is refused")
+		t.Error("no call is refused")
 	}
 	h.do("POST", "/run-lite", liteBody(false, `{"type":"final","content":"Hello."}`), 200, nil, "Longshore-Tenant", "other")
 	if n := len(e.held); n != 0 {
-		t.Errorf("%d more calls go on beside the first", n)
+		t.Errorf("%d more calls run in parallel with the first", n)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/logentry"
 )
 
-// defaultLogEntries are listed unless it is said.
+// defaultLogEntries are listed by default.
 const defaultLogEntries = 200
 
 // eventLog is the type of a server-sent event that brings a log entry.

@@ -139,7 +139,7 @@ func TestLogsAreFollowed(t *testing.T) {
 			h.do("POST", "/v1/tasks/r1/answers", `{"text":"that one"}`, 200, nil)
 		}
 	}
-	if diff := cmp.Diff([]string{"tool failed", "run waits", "run goes on after a wait"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"tool failed", "run waits", "run resumed after a wait"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -157,7 +157,7 @@ func TestLogsRefuses(t *testing.T) {
 			t.Errorf("%s: %+v", query, p)
 		}
 	}
-	for _, path := range []string{"/v1/tasks/nobody/logs", "/v1/tasks/nobody/logs?follow=true"} {
+	for _, path := range []string{"/v1/tasks/unknown/logs", "/v1/tasks/unknown/logs?follow=true"} {
 		h.do("GET", path, "", 404, nil)
 	}
 	h.do("GET", "/v1/tasks/r1/logs", "", 404, nil, "Longshore-Tenant", "other")

@@ -63,7 +63,7 @@ func TestExtremeNumbersOverHTTP(t *testing.T) {
 	if fired < 500 {
 		t.Errorf("%d requests are too few", fired)
 	}
-	// Of what a caller goes on after, no number is too large to be refused by its name.
+	// Of what a caller continues after, no number is too large to be refused by its name.
 	for _, path := range []string{"/v1/tasks/run/log", "/v1/dead-letters"} {
 		var p messages.Problem
 		h.do("GET", path+"?after=18446744073709551615", "", 400, &p)

@@ -46,7 +46,7 @@ type replyOf struct {
 	body   any
 }
 
-// long reports whether a request may go on after its body has been read, for as long as it has something to wait for.
+// long reports whether a request may continue after its body has been read, for as long as it has something to wait for.
 func (op *operation) long() bool { return op.waits || op.stream != nil }
 
 // serve makes an operation a handler.

@@ -19,7 +19,7 @@ func TestPauses(t *testing.T) {
 	if p.By != "ann" { // it stays as it is
 		t.Errorf("paused again: %+v", p)
 	}
-	h.do("POST", "/v1/pauses", `{"kind":"agent","name":"nobody"}`, 404, nil)
+	h.do("POST", "/v1/pauses", `{"kind":"agent","name":"unknown"}`, 404, nil)
 	h.do("POST", "/v1/pauses", `{"kind":"planet","name":"acme"}`, 400, nil)
 	h.do("POST", "/v1/pauses", `{"kind":"tenant","name":"a.>"}`, 400, nil)
 	h.do("POST", "/v1/pauses", `{"kind":"tenant","name":"acme","reason":"`+strings.Repeat("x", 2000)+`"}`, 400, nil)
@@ -36,7 +36,7 @@ func TestPauses(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	h := open(t)
-	h.do("GET", "/v1/tasks/nobody/why", "", 404, nil)
+	h.do("GET", "/v1/tasks/unknown/why", "", 404, nil)
 	h.do("POST", "/v1/tasks?wait=30s", `{"input":"hi","id":"r1"}`, 200, nil)
 	var y control.Why
 	if h.do("GET", "/v1/tasks/r1/why", "", 200, &y); y.Status != messages.StatusCompleted || y.Text != "It has ended: completed." {

@@ -10,7 +10,7 @@ import (
 )
 
 // place is how far a client has read a stream that is mapped from events and live text: the id of a frame. No dispatcher
-// remembers what it gave to whom, so the id holds what another one needs to go on.
+// remembers what it gave to whom, so the id holds what another one needs to continue.
 //
 // 7 is after all frames of event 7, 7.2 after two of them. What follows a ~ is the message that is being written.
 type place struct {
@@ -44,7 +44,7 @@ func (w *writing) rest(text string) (rest string, ok bool) {
 	return text[w.length:], true
 }
 
-// fnv1a goes on with a sum. The package hash/fnv cannot go on with one that comes as text.
+// fnv1a continues with a sum. The package hash/fnv cannot continue with one that comes as text.
 func fnv1a(sum uint64, s string) uint64 {
 	const prime = 1099511628211
 	for i := range len(s) {

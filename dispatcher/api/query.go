@@ -105,7 +105,7 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-// limit is how many to list, defaultListed unless it is said.
+// limit is how many to list, defaultListed by default.
 func (q *query) limit(most int) (int, error) {
 	return q.number("limit", min(defaultListed, most), most)
 }

@@ -38,7 +38,7 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
-	for _, at := range []string{"/v1/quotas/nobody/acme", "/v1/quotas/tenant/a.b", "/v1/quotas/tenant/%3E"} {
+	for _, at := range []string{"/v1/quotas/unknown/acme", "/v1/quotas/tenant/a.b", "/v1/quotas/tenant/%3E"} {
 		h.do("GET", at, "", 400, nil)
 		h.do("PUT", at, "{}", 400, nil)
 	}
@@ -85,7 +85,7 @@ func TestWorkers(t *testing.T) {
 	if len(list.Workers) != 1 || list.Workers[0].Slots != 8 || list.Workers[0].Version != "0.0.0" {
 		t.Fatalf("%+v", list)
 	}
-	h.do("POST", "/v1/workers/nobody/drain", "", 404, nil)
+	h.do("POST", "/v1/workers/unknown/drain", "", 404, nil)
 	h.do("POST", "/v1/workers/%3E/drain", "", 404, nil)
 	var w messages.WorkerStatus
 	h.do("POST", "/v1/workers/"+list.Workers[0].ID+"/drain", "", 200, &w)
@@ -95,5 +95,5 @@ func TestWorkers(t *testing.T) {
 	for len(list.Workers) > 0 { // the test's own deadline bounds it
 		h.do("GET", "/v1/workers", "", 200, &list)
 	}
-	h.do("POST", "/v1/tasks", `{"input":"hello"}`, 202, nil) // the dispatcher goes on
+	h.do("POST", "/v1/tasks", `{"input":"hello"}`, 202, nil) // the dispatcher continues
 }

@@ -35,7 +35,7 @@ func TestRevokedKeyEndsLogs(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		t.Fatal("the stream goes on")
+		t.Fatal("the stream is still open")
 	}
 	g.do("GET", "/v1/tasks/r/logs", "", http.StatusUnauthorized, nil, header...)
 }

@@ -47,7 +47,7 @@ func TestSchedules(t *testing.T) {
 	for _, bad := range []string{
 		"", "{}", "[]", `{"cron":"* * *","task":{"input":"hi"}}`, `{"every":10,"task":{"input":"hi"}}`, `{"every":"1h","task":null}`, `{"every":"1h","task":{"input":""}}`,
 		`{"cron":"@daily","timeZone":"Mars/Phobos","task":{"input":"hi"}}`, `{"every":"1h","task":{"input":"hi","id":"x"}}`, `{"every":"1h","tasks":[]}`,
-		`{"every":"1h","task":{"input":"hi","agent":"nobody"}}`,
+		`{"every":"1h","task":{"input":"hi","agent":"unknown"}}`,
 	} {
 		h.do("PUT", "/v1/schedules/bad", bad, 400, nil)
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// maxLine is how many calls of one tenant wait or go on.
-const maxLine = 64
+// maxQueue is how many calls of one tenant wait or run.
+const maxQueue = 64
 
-// turns lets one call of each tenant go on at a time: calls of /run-lite share a workspace, and more of them would wait
+// turns lets one call of each tenant run at a time: calls of /run-lite share a workspace, and more of them would wait
 // in the slots of workers. The zero value is ready.
 type turns struct {
-	mu    sync.Mutex
-	lines map[string]*line
+	mu      sync.Mutex
+	waiting map[string]*callers
 }
 
-type line struct {
+type callers struct {
 	turn chan struct{} // holds one token
-	in   int           // calls that wait or go on
+	in   int           // calls that wait or run
 }
 
 // enter waits for the turn until ctx ends, then with its cause. When too many wait, it is a problem with status 429.
@@ -41,19 +41,19 @@ func (t *turns) enter(ctx context.Context, tenant string) (leave func(), err err
 	}
 }
 
-func (t *turns) join(tenant string) (*line, error) {
+func (t *turns) join(tenant string) (*callers, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[tenant]
+	l := t.waiting[tenant]
 	switch {
 	case l == nil:
-		l = &line{turn: make(chan struct{}, 1)}
+		l = &callers{turn: make(chan struct{}, 1)}
 		l.turn <- struct{}{}
-		if t.lines == nil {
-			t.lines = map[string]*line{}
+		if t.waiting == nil {
+			t.waiting = map[string]*callers{}
 		}
-		t.lines[tenant] = l
-	case l.in == maxLine:
+		t.waiting[tenant] = l
+	case l.in == maxQueue:
 		p := problemf(http.StatusTooManyRequests, messages.CodeInternal, "too many calls wait for their turn: try again")
 		p.Retryable = true
 		return nil, p
@@ -65,9 +65,9 @@ func (t *turns) join(tenant string) (*line, error) {
 func (t *turns) part(tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.lines[tenant]; l.in > 1 {
+	if l := t.waiting[tenant]; l.in > 1 {
 		l.in--
 		return
 	}
-	delete(t.lines, tenant)
+	delete(t.waiting, tenant)
 }

@@ -18,7 +18,7 @@ const formatAGUI = "ag-ui"
 // eventRunError is the name of the event error in a stream. The browser's EventSource calls its own failures error.
 const eventRunError = "run_error"
 
-// A stream of a run and those below it has no place at which it could go on. Its last event alone has an id, so that a client that
+// A stream of a run and those below it has no place at which it could continue. Its last event alone has an id, so that a client that
 // comes back with it is told that there is no more.
 const (
 	eventTreeFinished = "tree_finished"

@@ -36,7 +36,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Webhooks: settings.Webhooks{WebhookSecret: "a secret that nobody guesses", WebhookHosts: []string{"127.0.0.1"}}}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}, Serving: settings.Serving{Webhooks: settings.Webhooks{WebhookSecret: "a secret of enough characters", WebhookHosts: []string{"127.0.0.1"}}}}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {

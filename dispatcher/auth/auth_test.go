@@ -119,7 +119,7 @@ func TestFailures(t *testing.T) {
 	if w := f.Add(one, now); w != 3*time.Second || f.Wait(one, now) != w {
 		t.Errorf("the 20th waits %s, the next one %s", w, f.Wait(one, now))
 	}
-	for range 1000 { // it does not get worse: who shares the address is not shut out for ever
+	for range 1000 { // it does not get worse: who shares the address is not shut out forever
 		f.Add(one, now)
 	}
 	if w := f.Wait(one, now.Add(3*time.Second)); w != 0 {
@@ -201,7 +201,7 @@ func TestDenialsAreBounded(t *testing.T) {
 			t.Errorf("%d events in %d seconds", events, seconds)
 		}
 		if got := uint64(events) + omitted; got != seconds*flood || d.Total() != seconds*flood {
-			t.Errorf("told of %d, counted %d, want %d", got, d.Total(), seconds*flood)
+			t.Errorf("reported %d, counted %d, want %d", got, d.Total(), seconds*flood)
 		}
 	})
 }

@@ -33,7 +33,7 @@ type Denials struct {
 	total    atomic.Uint64
 
 	mu    sync.Mutex
-	spent time.Time // when all that was told of is paid for
+	spent time.Time // when all that was reported is paid for
 }
 
 type denial struct {
@@ -49,7 +49,7 @@ func NewDenials(announce Announce, log *slog.Logger) *Denials {
 // Total is how many attempts were refused.
 func (d *Denials) Total() uint64 { return d.total.Load() }
 
-// Tell announces an attempt for a tenant. It never waits: what is too much is counted, and told of later as a number.
+// Tell announces an attempt for a tenant. It never waits: what exceeds the rate is counted, and reported later as a number.
 func (d *Denials) Tell(tenant string, what control.AuthDenied) {
 	d.total.Add(1)
 	if !d.within(time.Now()) {
@@ -125,7 +125,7 @@ func (d *Denials) store(ctx context.Context, one denial) {
 	d.log.WarnContext(ctx, "access denied", "tenant", one.tenant, "code", a.Code, "reason", a.Reason, "operation", a.Operation,
 		"who", a.Who, "remote", a.Remote, "omitted", a.Omitted)
 	if err := d.announce(ctx, one.tenant, control.EventAuthDenied, a); err != nil {
-		d.omitted.Add(max(1, a.Omitted)) // told of with the next ones
+		d.omitted.Add(max(1, a.Omitted)) // reported with the next ones
 		d.log.WarnContext(ctx, "announce a denial", "err", err)
 	}
 }

@@ -43,7 +43,7 @@ func wrecks(call string) *record.Parked {
 
 func TestApprovalCommands(t *testing.T) {
 	f := newFleet(t)
-	if _, told := f.run(t, "approvals"); told != "nothing of tenant default waits for an approval\n" {
+	if _, told := f.run(t, "approvals"); told != "no call of tenant default waits for an approval\n" {
 		t.Errorf("told %q", told)
 	}
 	f.park(t, "r1", wrecks("c1"))
@@ -79,7 +79,7 @@ func TestApprovalCommands(t *testing.T) {
 	for _, tc := range []struct{ want, args string }{
 		{"by ann", "deny r1 c1 --by bob"},
 		{"which an answer is not", "answer r1 yes"},
-		{"no run nobody of tenant", "approve nobody c1"},
+		{"no run unknown of tenant", "approve unknown c1"},
 		{"needs the id of a run and of its call", "approve"},
 		{"needs the id of a run and the answer", "answer r3"},
 		{"--limit: must be", "approvals --limit 0"},

@@ -30,11 +30,11 @@ func TestBatchCommands(t *testing.T) {
 	good := write(t, "good.jsonl", `{"custom_id":"1","vars":{"city":"Oslo","n":5}}`+"\n"+`{"custom_id":"2","vars":{"city":"{{n}}","n":6}}`+"\n")
 	bad := write(t, "bad.jsonl", `{"custom_id":"1","vars":{"city":"Oslo","n":5}}`+"\n\n"+`{"custom_id":"2","vars":{"n":6}}`+"\n")
 
-	if out, _ := f.run(t, "batch", "submit", good, "--template", template, "--dry-run"); out != "2 lines right, 0 wrong, about 12 tokens of input; nothing was submitted\n"+
+	if out, _ := f.run(t, "batch", "submit", good, "--template", template, "--dry-run"); out != "2 lines valid, 0 invalid, about 12 tokens of input; nothing was submitted\n"+
 		"cost unknown: this dispatcher keeps no index of runs (LONGSHORE_INDEX)\n" {
 		t.Errorf("%q", out)
 	}
-	_, told := f.fails(t, "1 line of 2 are wrong: nothing was submitted; --skip-invalid leaves them out",
+	_, told := f.fails(t, "nothing was submitted: 1 of 2 lines invalid; --skip-invalid skips them",
 		"batch", "submit", bad, "--template", template, "--id", "b")
 	if told != "line 3: vars.city: is missing\n" {
 		t.Errorf("%q", told)
@@ -99,8 +99,8 @@ func TestBatchDryRunEstimates(t *testing.T) {
 	}
 	priced := `{"custom_id":"1","input":"x","agent":"priced"}` + "\n" + `{"custom_id":"2","input":"x","agent":"priced"}` + "\n"
 	for name, tc := range map[string]struct{ lines, want string }{
-		"all":  {priced, "2 lines right, 0 wrong, about 0 tokens of input; nothing was submitted\ncost about $1.20, as 2 past runs cost\n"},
-		"some": {priced + `{"custom_id":"3","input":"xxxx","agent":"other"}`, "3 lines right, 0 wrong, about 1 token of input; nothing was submitted\ncost about $1.20 for 2 of 3 lines, as 2 past runs cost; of the others unknown: no past runs of agent other with a price\n"},
+		"all":  {priced, "2 lines valid, 0 invalid, about 0 tokens of input; nothing was submitted\ncost about $1.20, as 2 past runs cost\n"},
+		"some": {priced + `{"custom_id":"3","input":"xxxx","agent":"other"}`, "3 lines valid, 0 invalid, about 1 token of input; nothing was submitted\ncost about $1.20 for 2 of 3 lines, as 2 past runs cost; of the others unknown: no past runs of agent other with a price\n"},
 	} {
 		if out, _ := f.run(t, "batch", "submit", write(t, "lines.jsonl", tc.lines), "--dry-run"); out != tc.want {
 			t.Errorf("%s: %q", name, out)

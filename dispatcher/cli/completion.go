@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/control"
 )
 
 // completeNoFiles keeps file names from being offered for the arguments of commands that take none.
@@ -21,49 +18,76 @@ func completeNoFiles(cmd *cobra.Command) {
 	}
 }
 
-// completed are the commands whose first argument names something that a fleet has, by their paths.
-func completed() map[string]conn.Offers {
-	out := map[string]conn.Offers{}
+// Complete lets shells offer names that a fleet has for the arguments and flags of commands. Those of [Commands] have it. A command
+// that completes an argument or a flag itself keeps that.
+func Complete(connect conn.Connect, commands ...*cobra.Command) {
+	complete(&conn.Caller{Connect: connect}, "", commands)
+}
+
+// arguments are what shells offer for the arguments of a command, by position.
+type arguments struct {
+	at   []cobra.CompletionFunc
+	more bool // the last one may be repeated
+}
+
+func (a arguments) complete(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	at := len(args)
+	if a.more {
+		at = min(at, len(a.at)-1)
+	}
+	if at >= len(a.at) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.at[at](cmd, args, prefix)
+}
+
+// completed are the commands whose arguments name something that a fleet has, by their paths.
+func completed(c *conn.Caller) map[string]arguments {
+	out := map[string]arguments{}
 	for _, of := range []struct {
 		offers   conn.Offers
 		commands []string
 	}{
 		{conn.Runs, []string{"answer", "approve", "cancel", "deny", "feedback", "fork", "logs", "result", "retry", "status", "steer", "watch", "why"}},
 		{batches, []string{"batch cancel", "batch results", "batch retry", "batch status"}},
-		{agents, []string{"agents delete", "agents diff", "agents get", "agents history"}},
+		{conn.Agents, []string{"agents delete", "agents diff", "agents get", "agents history"}},
 		{prompts, []string{"prompts delete", "prompts diff", "prompts get", "prompts history", "prompts put", "prompts render"}},
 		{schedules, []string{"schedules delete", "schedules pause", "schedules resume", "schedules run", "schedules show"}},
 		{sessions, []string{"sessions delete", "sessions show"}},
 		{workers, []string{"drain"}},
+		{letters, []string{"dead show"}},
+		{apiKeys, []string{"keys api revoke"}},
 	} {
 		for _, path := range of.commands {
-			out[path] = of.offers
+			out[path] = arguments{at: []cobra.CompletionFunc{c.Completes(of.offers)}}
 		}
+	}
+	for _, path := range []string{"dead purge", "dead redrive"} {
+		out[path] = arguments{at: []cobra.CompletionFunc{c.Completes(letters)}, more: true}
+	}
+	for path, names := range map[string]conn.Offers{
+		"pause": limitable, "resume": paused, "quotas delete": granted, "quotas set": limitable, "quotas show": limitable,
+	} {
+		out[path] = arguments{at: []cobra.CompletionFunc{kinds, c.Completes(names)}}
 	}
 	return out
 }
 
 // completedFlags are the flags, of any command, whose value names something that a fleet has.
 func completedFlags() map[string]conn.Offers {
-	return map[string]conn.Offers{"agent": agents, "parent": conn.Runs, "session": sessions, "tenant": tenants}
+	return map[string]conn.Offers{"agent": conn.Agents, "parent": conn.Runs, "session": sessions, "tenant": tenants}
 }
 
 // complete lets shells offer what a fleet has for the arguments and flags of commands.
 func complete(c *conn.Caller, above string, commands []*cobra.Command) {
 	for _, cmd := range commands {
 		path := strings.TrimPrefix(above+" "+cmd.Name(), " ")
-		if offers, ok := completed()[path]; ok {
-			first := c.Completes(offers)
-			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				if len(args) > 0 {
-					return nil, cobra.ShellCompDirectiveNoFileComp
-				}
-				return first(cmd, args, prefix)
-			}
+		if args, ok := completed(c)[path]; ok {
+			cmd.ValidArgsFunction = args.complete
 		}
 		for flag, offers := range completedFlags() {
 			if cmd.Flag(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, c.Completes(offers)) // the flag is there, and has none
+				_ = cmd.RegisterFlagCompletionFunc(flag, c.Completes(offers)) // the flag is there, and what the command has stays
 			}
 		}
 		if cmd.Flag("priority") != nil {
@@ -72,66 +96,4 @@ func complete(c *conn.Caller, above string, commands []*cobra.Command) {
 		}
 		complete(c, path, cmd.Commands())
 	}
-}
-
-func batches(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
-	const most = 100
-	list, err := client.Batches().List(ctx, tenant, most)
-	if err != nil {
-		return nil, err
-	}
-	return offered(list.Batches, func(b *messages.Batch) conn.Offer { return conn.Offer{Name: b.ID, About: string(b.Status)} }), nil
-}
-
-func agents(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Agents().List(ctx)
-	return offered(list, func(d *messages.Definition) conn.Offer { return conn.Offer{Name: d.Name, About: d.Description} }), err
-}
-
-func prompts(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Prompts().List(ctx, control.PromptFilter{})
-	return offered(list, func(p *messages.Prompt) conn.Offer { return conn.Offer{Name: p.ID, About: p.Name} }), err
-}
-
-func schedules(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
-	list, err := client.Schedules().List(ctx, tenant)
-	return offered(list, func(s *control.ScheduleSummary) conn.Offer { return conn.Offer{Name: s.Name, About: s.Agent} }), err
-}
-
-func sessions(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
-	list, err := client.Sessions().List(ctx, tenant)
-	if err != nil {
-		return nil, err
-	}
-	return offered(list.Sessions, func(s *control.SessionStatus) conn.Offer { return conn.Offer{Name: s.Name} }), nil
-}
-
-func workers(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Fleet().Workers(ctx)
-	return offered(list, func(w *messages.WorkerStatus) conn.Offer { return conn.Offer{Name: w.Name, About: w.Version} }), err
-}
-
-// tenants are those that have a lane.
-func tenants(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Fleet().Lanes(ctx, control.LanesRequest{})
-	if err != nil {
-		return nil, err
-	}
-	var out []conn.Offer
-	known := map[string]bool{}
-	for i := range list.Lanes {
-		if name := list.Lanes[i].Tenant; !known[name] {
-			known[name] = true
-			out = append(out, conn.Offer{Name: name})
-		}
-	}
-	return out, nil
-}
-
-func offered[T any](list []T, offer func(*T) conn.Offer) []conn.Offer {
-	out := make([]conn.Offer, len(list))
-	for i := range list {
-		out[i] = offer(&list[i])
-	}
-	return out
 }

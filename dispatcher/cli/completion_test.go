@@ -12,9 +12,10 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
 )
 
-// offered are the names that a shell offers after a command line, without what is said of them.
+// offered are the names that a shell offers after a command line, without the texts about them.
 func offered(t *testing.T, f *fleet, args ...string) []string {
 	t.Helper()
 	out, _ := f.run(t, append([]string{"__complete"}, args...)...)
@@ -59,7 +60,59 @@ func TestCompletionAsksTheFleet(t *testing.T) {
 	}
 }
 
-// Without a dispatcher nothing is offered, soon, and nothing is said of it.
+// Of what has a kind and a name, both are offered; of what is a number, those that exist and were not typed yet.
+func TestCompletionOfAdministration(t *testing.T) {
+	f := indexed(t)
+	f.run(t, "submit", "hello", "--tenant", "acme")
+	if _, _, err := executeWith(t, f.connect, writerFile, "agents", "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t, "quotas", "set", "tenant", "globex", "--weight", "2")
+	f.run(t, "pause", "provider", "openai")
+	key, _ := f.run(t, "keys", "api", "create", "--tenant", "acme", "--role", "viewer")
+	id := strings.Split(key, "_")[1]
+	for _, code := range []messages.Code{messages.CodePoison, messages.CodeUnknownAgent} {
+		ref := messages.Ref{Tenant: messages.DefaultTenant, Run: "run-" + string(code)}
+		err := f.controller.Queue.DeadLetter(t.Context(), ref, "writer", messages.Dead{
+			Error: messages.RunError{Code: code, Message: "bad luck"}, Subject: ref.TaskSubject(messages.PriorityNormal),
+			Task: []byte(`{"input":"go"}`), Time: time.Now().UTC(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"quotas", "show", ""}, "agent provider tenant"},
+		{[]string{"quotas", "set", "tenant", ""}, "acme globex"},
+		{[]string{"quotas", "set", "agent", "w"}, "writer"},
+		{[]string{"quotas", "show", "tenant", "acme", ""}, ""},
+		{[]string{"quotas", "show", "nothing", ""}, ""},
+		{[]string{"quotas", "delete", "tenant", ""}, "globex"},
+		{[]string{"pause", "te"}, "tenant"},
+		{[]string{"pause", "agent", "wr"}, "writer"},
+		{[]string{"resume", "provider", ""}, "openai"},
+		{[]string{"resume", "tenant", ""}, ""},
+		{[]string{"dead", "show", ""}, "1 2"},
+		{[]string{"dead", "show", "1", ""}, ""},
+		{[]string{"dead", "show", "--tenant", "acme", ""}, ""},
+		{[]string{"dead", "show", "--unaddressed", ""}, ""},
+		{[]string{"dead", "redrive", "1", ""}, "2"},
+		{[]string{"dead", "purge", ""}, "1 2"},
+		{[]string{"dead", "list", "--agent", ""}, "default run-lite writer"},
+		{[]string{"keys", "api", "revoke", ""}, id},
+	} {
+		got := offered(t, f, tc.args...)
+		slices.Sort(got)
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%v: %q, want %q", tc.args, got, tc.want)
+		}
+	}
+}
+
+// Without a dispatcher nothing is offered, soon, and nothing is printed.
 func TestCompletionWithoutADispatcher(t *testing.T) {
 	silent := newStreams(t)
 	refused := func(context.Context) (*dispatcher.Client, func(), error) { return nil, nil, errors.New("refused") }
@@ -84,11 +137,11 @@ func TestCompletionWithoutADispatcher(t *testing.T) {
 // Every command about one thing that a fleet has offers its name.
 func TestCommandsOfferNames(t *testing.T) {
 	f := newStreams(t)
-	without := []string{"keys api revoke"} // an id of a key is never typed in part
 	var look func(path string, cmd *cobra.Command)
 	look = func(path string, cmd *cobra.Command) {
 		_, args, _ := strings.Cut(cmd.Use, " ")
-		if names := []string{"ID", "RUN", "NAME", "WORKER"}; slices.Contains(names, strings.SplitN(args+" ", " ", 2)[0]) && !slices.Contains(without, path) {
+		first := strings.Trim(strings.SplitN(args+" ", " ", 2)[0], "[]…")
+		if names := []string{"ID", "RUN", "NAME", "WORKER", "KIND", "LETTER", "tenant|agent|provider"}; slices.Contains(names, first) {
 			if cmd.ValidArgsFunction == nil {
 				t.Errorf("%s offers no names", path)
 			}

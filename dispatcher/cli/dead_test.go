@@ -25,14 +25,14 @@ func TestDead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	letter("a", `{"input":"go","agent":"nobody"}`)
+	letter("a", `{"input":"go","agent":"unknown"}`)
 	letter("b", `{"input":"go"}`)
 	letter("c", `{"input":"go"}`)
 	out, _ := f.run(t, "dead", "list", "--agent", "writer", "--code", "poison", "--since", "1h")
 	if !strings.HasPrefix(out, "LETTER  KIND  OF  AGENT   CODE    TRIES  AGE") || strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
 		t.Errorf("list:\n%s", out)
 	}
-	if out, _ = f.run(t, "dead", "show", "1"); !strings.Contains(out, `"task":{"input":"go","agent":"nobody"}`) {
+	if out, _ = f.run(t, "dead", "show", "1"); !strings.Contains(out, `"task":{"input":"go","agent":"unknown"}`) {
 		t.Errorf("show: %s", out)
 	}
 	f.fails(t, "no such dead letter of tenant other: see `longshore dead list`", "dead", "show", "1", "--tenant", "other")

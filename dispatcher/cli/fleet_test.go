@@ -202,8 +202,8 @@ func TestSubmit(t *testing.T) {
 
 func TestSubmitToUnknownAgent(t *testing.T) {
 	f := newFleet(t)
-	_, _, err := executeWith(t, f.connect, "", "submit", "x", "--agent", "nobody")
-	if !errors.Is(err, dispatcher.ErrUnknownAgent) || !strings.Contains(err.Error(), "nobody") ||
+	_, _, err := executeWith(t, f.connect, "", "submit", "x", "--agent", "unknown")
+	if !errors.Is(err, dispatcher.ErrUnknownAgent) || !strings.Contains(err.Error(), "unknown") ||
 		!strings.HasSuffix(err.Error(), `leave out --agent for the agent "default"`) {
 		t.Errorf("got %v", err)
 	}
@@ -545,7 +545,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, _ := f.run(t, "steer", "r", "Be brief."); !strings.HasPrefix(stdout, "told: run r is running") {
+	if stdout, _ := f.run(t, "steer", "r", "Be brief."); !strings.HasPrefix(stdout, "sent: run r is running") {
 		t.Error(stdout)
 	}
 	f.run(t, "submit", "x", "--id", "queued")

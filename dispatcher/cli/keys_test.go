@@ -58,7 +58,7 @@ func TestKeysUsage(t *testing.T) {
 		"expired at once":    {"create", "--tenant", "acme", "--role", "viewer", "--expires", "0d"},
 		"in the past":        {"create", "--tenant", "acme", "--role", "viewer", "--expires", "-1h"},
 		"at no time":         {"create", "--tenant", "acme", "--role", "viewer", "--expires", "soon"},
-		"for ever":           {"create", "--tenant", "acme", "--role", "viewer", "--expires", "99999999999999999999d"},
+		"forever":            {"create", "--tenant", "acme", "--role", "viewer", "--expires", "99999999999999999999d"},
 		"revoke nothing":     {"revoke"},
 		"revoke by the key":  {"revoke", secret},
 	} {

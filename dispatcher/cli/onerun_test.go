@@ -122,7 +122,7 @@ func TestRetry(t *testing.T) {
 
 func TestInbox(t *testing.T) {
 	f := indexed(t)
-	if stdout, stderr := f.run(t, "inbox"); stdout != "" || stderr != "nothing of tenant default waits for a person\n" {
+	if stdout, stderr := f.run(t, "inbox"); stdout != "" || stderr != "no run of tenant default waits for a person\n" {
 		t.Errorf("%q, told %q", stdout, stderr)
 	}
 	f.park(t, "curious", &record.Parked{Reason: queue.ParkAnswer, Call: "c3", Question: "Which berth?"})

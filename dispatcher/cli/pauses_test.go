@@ -11,7 +11,7 @@ func TestPauses(t *testing.T) {
 		t.Errorf("nothing is paused: %q", out)
 	}
 	f.fails(t, "tenant acme is not paused: see `longshore pause`", "resume", "tenant", "acme")
-	if out, _ := f.run(t, "pause", "tenant", "acme", "--by", "ann", "--reason", "too \x1b[31mdear"); out != "tenant acme is paused, everywhere within 2 seconds: steps in hand end first. Go on with `longshore resume tenant acme`\n" {
+	if out, _ := f.run(t, "pause", "tenant", "acme", "--by", "ann", "--reason", "too \x1b[31mdear"); out != "tenant acme is paused, everywhere within 2 seconds: steps in progress end first. Resume with `longshore resume tenant acme`\n" {
 		t.Error(out)
 	}
 	if out, _ := f.run(t, "pause"); !strings.HasPrefix(out, "KIND    NAME  BY   SINCE") || strings.Contains(out, "\x1b") {

@@ -40,7 +40,7 @@ func TestQuotaCommands(t *testing.T) {
 	for _, args := range [][]string{
 		{"quotas", "set", "tenant", "acme"},
 		{"quotas", "set", "tenant"},
-		{"quotas", "show", "nobody", "acme"},
+		{"quotas", "show", "unknown", "acme"},
 		{"quotas", "show", "tenant", "a.b"},
 		{"quotas", "set", "tenant", "acme", "--max-queued", "-1"},
 		{"quotas", "set", "agent", "a", "--per-minute", "1"},
@@ -66,5 +66,5 @@ func TestQuotaCommands(t *testing.T) {
 	if out, _ = f.run(t, "workers"); out != "" {
 		t.Errorf("there are workers: %q", out)
 	}
-	f.fails(t, "no worker somebody: see `longshore workers`", "drain", "somebody")
+	f.fails(t, "no worker unknown: see `longshore workers`", "drain", "unknown")
 }

@@ -109,7 +109,7 @@ func TestReporterTicks(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if out.String() != drawn {
-			t.Error("it goes on after Close")
+			t.Error("it writes after Close")
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestSchedules(t *testing.T) {
 	if !strict.ValidToken(id) {
 		t.Errorf("run: %q", out)
 	}
-	f.fails(t, "schedule nightly: the schedule was not run: run "+id+" goes on", "schedules", "run", "nightly")
+	f.fails(t, "schedule nightly: the schedule was not run: run "+id+" is still running", "schedules", "run", "nightly")
 	if out, _ := f.run(t, "schedules", "show", "nightly"); !strings.Contains(out, "paused       yes\n") || !strings.Contains(out, "last run     "+id+"\n") {
 		t.Errorf("show:\n%s", out)
 	}
@@ -75,7 +75,7 @@ func TestSkippedOccurrences(t *testing.T) {
 		State: &control.ScheduleState{At: at, Outcome: control.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes
 		Skipped: []control.Skipped{
 			{At: at, Count: 3, Last: new(at.Add(2 * time.Second)), Reason: "no dispatcher took it in time"},
-			{At: at.Add(9 * time.Second), Count: 1, Reason: "run \x1b[2J goes on"},
+			{At: at.Add(9 * time.Second), Count: 1, Reason: "run \x1b[2J is still running"},
 		},
 	}
 	if _, err := schedules.New(b).PutLedger(t.Context(), ref, ledger, 0); err != nil {
@@ -84,7 +84,7 @@ func TestSkippedOccurrences(t *testing.T) {
 	f.run(t, "schedules", "apply", "-f", file)
 	out, _ := f.run(t, "schedules", "show", "often")
 	_, got, _ := strings.Cut(out, "skipped")
-	const want = "      Mon 2026-11-23 08:00:09 +00:00: run \\x1b[2J goes on\n" +
+	const want = "      Mon 2026-11-23 08:00:09 +00:00: run \\x1b[2J is still running\n" +
 		"skipped      3 from Mon 2026-11-23 08:00:00 +00:00 to Mon 2026-11-23 08:00:02 +00:00: no dispatcher took it in time\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", out, want)

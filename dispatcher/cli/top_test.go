@@ -87,7 +87,7 @@ func (f *fleet) begin(t *testing.T, run messages.Ref) {
 	}
 }
 
-// A run that began before top and says nothing is there, of a tenant that was never heard of too.
+// A run that began before top and sends no events is shown, also if its tenant sent none.
 func TestTopShowsRunsThatBeganBefore(t *testing.T) {
 	f := indexed(t)
 	f.begin(t, messages.Ref{Tenant: "acme", Run: "long"})
@@ -106,7 +106,7 @@ func TestTopShowsRunsThatBeganBefore(t *testing.T) {
 	}
 }
 
-// Without a terminal it goes on, a line each time, and shows what happens meanwhile.
+// Without a terminal it continues, a line each time, and shows what happens meanwhile.
 func TestTopFollows(t *testing.T) {
 	f := newFleet(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -36,7 +36,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// What is said about a run is stored: a part of an id that was chosen by hand may mean another run. Reading takes it.
+// What people say about a run is stored: a part of an id that was chosen by hand may mean another run. Reading takes it.
 func TestFeedbackIsNotForAPartOfAChosenID(t *testing.T) {
 	f := newFleet(t)
 	f.run(t, "submit", "--id", "nightly-7", "hello")

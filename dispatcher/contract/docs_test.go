@@ -52,7 +52,7 @@ func TestGuideNamesEventsAndRequests(t *testing.T) {
 	}
 }
 
-// firstCells are the names in the first cells of tables, and how often they are there. A name that begins with a dot goes on
+// firstCells are the names in the first cells of tables, and how often they are there. A name that begins with a dot continues
 // from the first of its cell: `longshore.agents.get`, `.history` are two.
 func firstCells(guide string) map[string]int {
 	named := map[string]int{}

@@ -30,7 +30,7 @@ type Options struct {
 type Progress struct{ Done, Passed, All int }
 
 // Run runs a suite and judges every run. A run that cannot be followed, or takes too long, has failed; one that takes
-// too long is cancelled. The error is one of the suite, a *BadCase, or that ctx ended; what was submitted then goes on.
+// too long is cancelled. The error is one of the suite, a *BadCase, or that ctx ended; what was submitted then continues.
 func Run(ctx context.Context, client *dispatcher.Client, s *Suite, o Options) (*Report, error) {
 	if o.NewID == nil {
 		o.NewID = func() string { return messages.NewID(time.Now()) }

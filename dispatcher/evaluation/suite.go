@@ -47,7 +47,7 @@ type Suite struct {
 	Agent       string            `json:"agent,omitempty"`     // of cases that name none; default "default"
 	Threshold   *float64          `json:"threshold,omitempty"` // the share of runs that must pass, 0 to 1; default 1
 	Repeat      int               `json:"repeat,omitempty"`    // how often each case is run; default 1
-	Parallel    int               `json:"parallel,omitempty"`  // how many runs go on at once; default 4
+	Parallel    int               `json:"parallel,omitempty"`  // how many runs work at once; default 4
 	Timeout     messages.Duration `json:"timeout,omitempty"`   // of one run; default 5m
 	Cases       []Case            `json:"cases"`
 }
@@ -300,7 +300,7 @@ func (e *Expect) resolve() error {
 	return nil
 }
 
-// refers reports whether a schema holds a reference. One that refers to itself in place would be followed for ever.
+// refers reports whether a schema holds a reference. One that refers to itself in place would be followed forever.
 func refers(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

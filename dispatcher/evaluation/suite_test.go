@@ -89,7 +89,7 @@ func TestSuitesThatAreWrong(t *testing.T) {
 		"two expectations":    {one(", expect: {json: [{path: $.a, exists: true, contains: x}]}"), "spec.cases[0] (a).expect.json[0].path", "one of"},
 		"no schema":           {one(", expect: {schema: {type: 7}}"), "spec.cases[0] (a).expect.schema", ""},
 		"a schema elsewhere":  {one(", expect: {schema: {$ref: 'http://127.0.0.1:1/x'}}"), "spec.cases[0] (a).expect.schema", ""},
-		"a schema for ever":   {one(", expect: {schema: {anyOf: [{$ref: '#'}]}}"), "spec.cases[0] (a).expect.schema", "without references"},
+		"a schema forever":    {one(", expect: {schema: {anyOf: [{$ref: '#'}]}}"), "spec.cases[0] (a).expect.schema", "without references"},
 		"a large file":        {strings.Repeat("#\n", 3<<20), "", "larger"},
 		"aliases of aliases": {
 			"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +

@@ -22,7 +22,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// asker is a dispatcher beside which the test parks runs.
+// asker is a dispatcher whose runs the test parks.
 type asker struct {
 	t          *testing.T
 	client     *dispatcher.Client

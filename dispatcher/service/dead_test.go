@@ -198,7 +198,7 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 		"as it is":        {"", "", "input"}, // which is cut
 		"no input":        {`{}`, "", "input"},
 		"another tenant":  {`{"input":"x","tenant":"acme"}`, "", "tenant"},
-		"unknown agent":   {`{"input":"x","agent":"nobody"}`, "", "agent"},
+		"unknown agent":   {`{"input":"x","agent":"unknown"}`, "", "agent"},
 		"a late deadline": {`{"input":"x","deadline":"2020-01-01T00:00:00Z"}`, "", "deadline"},
 		"a wrong id":      {`{"input":"x"}`, "a.b", "id"},
 		"two ids":         {`{"input":"x","id":"b"}`, "c", "newId"},

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// Every operation has a handler, and there is no handler beside them.
+// Every operation has a handler, and there is no other handler.
 func TestEveryOperationIsAnswered(t *testing.T) {
 	var want []string
 	for _, o := range control.Operations() {

@@ -339,7 +339,7 @@ func TestScheduleRequests(t *testing.T) {
 		t.Errorf("run while paused: %s, %v", run, err)
 	}
 	if _, err := h.client.Schedules().Run(ctx, ref); !errors.Is(err, dispatcher.ErrNotRun) || !strings.Contains(err.Error(), run.Run) {
-		t.Errorf("run while the last one goes on: %v", err)
+		t.Errorf("run while the last one is still running: %v", err)
 	}
 	if st, err := h.client.Schedules().Resume(ctx, ref, "ann"); err != nil || st.Schedule.Paused || len(st.Next) != 3 {
 		t.Errorf("resume: %+v, %v", st, err)
@@ -389,7 +389,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		"an id":                  {func(s *control.Schedule) { s.Task.ID = "x" }, "task.id"},
 		"no input":               {func(s *control.Schedule) { s.Task.Input = nil }, "task.input"},
 		"a large task":           {func(s *control.Schedule) { s.Task.Input = messages.TextInput(strings.Repeat("x", 300<<10)) }, "task"},
-		"an unknown agent":       {func(s *control.Schedule) { s.Task.Agent = "nobody" }, "agent"},
+		"an unknown agent":       {func(s *control.Schedule) { s.Task.Agent = "unknown" }, "agent"},
 		"a policy":               {func(s *control.Schedule) { s.Overlap = "queue" }, "overlap"},
 		"catching up with all":   {func(s *control.Schedule) { s.CatchUp = "all" }, "catchUp"},
 	} {

@@ -1,5 +1,5 @@
 // Package service is the dispatcher process: a NATS micro service. It makes the owners of the requests, a package each below this
-// one, registers their handlers, and keeps going what goes on without a request: the sweep, schedules, batches, webhooks. Any
+// one, registers their handlers, and runs what needs no request: the sweep, schedules, batches, webhooks. Any
 // number of dispatchers may run; none has state of its own.
 package service
 
@@ -44,7 +44,7 @@ type Config struct {
 	Quotas     *quotas.Quotas       // likewise
 	Retention  *retention.Retention // likewise
 	Controller *runlog.Controller
-	Agents     []messages.Definition // published at the start, beside the built-in ones
+	Agents     []messages.Definition // published at the start, in addition to the built-in ones
 	Version    string                // of the program; shown in the service's metadata
 	Sweep      time.Duration         // between sweeps; default 10 min
 	MaxInput   int                   // bytes of a task's input; default messages.MaxInput
@@ -65,7 +65,7 @@ type Config struct {
 
 	Index runindex.Index // of runs; nil: clients read the events themselves
 
-	// Denied, if set, hears of requests that were refused because of their caller. It must not wait.
+	// Denied, if set, is told about requests that were refused because of their caller. It must not wait.
 	Denied func(tenant string, what control.AuthDenied)
 
 	// PromptPolicy, if set, reports whether a prompt may be stored; its error is shown to the caller.
@@ -90,8 +90,8 @@ const (
 	maxRequests = 256
 )
 
-// Service answers requests. What it answers is written in its owners; the Service makes them, hands them their requests, and keeps
-// going what goes on without a request.
+// Service answers requests. What it answers is written in its owners; the Service makes them, hands them their requests, and runs
+// what needs no request.
 type Service struct {
 	cfg    Config
 	owners owners

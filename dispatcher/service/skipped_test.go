@@ -192,12 +192,12 @@ func TestSkippedAreShown(t *testing.T) {
 			return false, nil
 		})
 	}
-	show("goes on") // no worker takes the first one
+	show("is still running") // no worker takes the first one
 	s.Overlap, s.Task.Labels = control.OverlapAllow, map[string]string{"team": "core"}
 	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
-	show("goes on") // a new revision keeps the list
+	show("is still running") // a new revision keeps the list
 	if _, err := h.client.Schedules().Delete(t.Context(), s.Ref()); err != nil {
 		t.Fatal(err)
 	}

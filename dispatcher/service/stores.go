@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 )
 
-// stores are the roles of the bus that the owners work with, beside those that the process shares with others.
+// stores are the roles of the bus that the owners work with, besides those that the process shares with others.
 type stores struct {
 	queue     *taskqueue.Queue
 	batches   *batches.Store

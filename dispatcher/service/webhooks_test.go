@@ -105,7 +105,7 @@ func (o *office) answers(f func(n int) int) {
 // open runs a dispatcher that delivers webhooks.
 func (o *office) open(nc *nats.Conn) (stop func()) {
 	o.t.Helper()
-	sender, err := webhook.New(webhook.Config{Secrets: []string{"a secret that nobody guesses"}, Hosts: o.hosts})
+	sender, err := webhook.New(webhook.Config{Secrets: []string{"a secret of enough characters"}, Hosts: o.hosts})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func TestAskInVain(t *testing.T) {
 		t.Errorf("the next: %v, %v", m, err)
 	}
 	if _, err := b.Ask(bustest.Context(t), &nats.Msg{Subject: nc.NewInbox()}, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no responder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	cancel()

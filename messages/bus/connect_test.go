@@ -33,7 +33,7 @@ func TestConnectErrors(t *testing.T) {
 		cfg  bus.ConnConfig
 		want string
 	}{
-		{"nobody there", bus.ConnConfig{URL: "nats://user:hunter2@" + closed}, "connect to NATS at nats://" + closed + ": nats: no servers available for connection (is it running?)"},
+		{"no server there", bus.ConnConfig{URL: "nats://user:hunter2@" + closed}, "connect to NATS at nats://" + closed + ": nats: no servers available for connection (is it running?)"},
 		{"token", bus.ConnConfig{URL: "hunter2@" + closed + ", nats://hunter2@" + closed}, "(is it running?)"},
 		{"not a URL", bus.ConnConfig{URL: "nats://user:hunter2@host:port"}, "the NATS URL is not valid"},
 		{"two ways to sign in", bus.ConnConfig{URL: closed, CredsFile: "a", NKeyFile: "b"}, "not both"},

@@ -36,7 +36,7 @@ func OpenInboxAt(nc *nats.Conn, subject string, room int) (*Inbox, error) {
 
 // Next waits for a message; context.DeadlineExceeded: not within that time.
 func (i *Inbox) Next(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
-	select { // what is there needs no timer
+	select { // a message that has arrived needs no timer
 	case m := <-i.msgs:
 		return m, nil
 	default:

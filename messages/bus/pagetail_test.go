@@ -257,7 +257,7 @@ func TestPagedWatchEnds(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a page that does not go on", func(t *testing.T) {
+	t.Run("a page that does not advance", func(t *testing.T) {
 		p, err := bus.Open(bustest.Context(t), bustest.Connect(t, s), bus.Config{
 			Streams: []string{}, Pages: func(context.Context, *control.EventsRequest) (*control.EventPage, error) {
 				return &control.EventPage{More: true}, nil

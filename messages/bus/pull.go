@@ -72,7 +72,7 @@ func (p *Puller) Follow(ctx context.Context, cons jetstream.Consumer) {
 	}
 }
 
-// next takes what is there, and what comes meanwhile. The error is the server's.
+// next takes the messages that have arrived, and those that arrive meanwhile. The error is the server's.
 func (p *Puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ error) {
 	most := p.Most
 	if p.Room != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Where there are control keys, what is unsigned changes neither keys nor agents, prompts, quotas or pauses: what a
-// dispatcher stored goes on to count, and its next change is not hindered. A signature is of one place alone.
+// dispatcher stored still counts, and its next change is not hindered. A signature is of one place alone.
 func TestForgedRevisions(t *testing.T) {
 	s, k := bustest.Start(t), bustest.NewKey(t)
 	b, nc := bustest.Open(t, s, bus.Config{Signer: k, Keys: bustest.KeysOf(t, k)})
@@ -92,7 +92,7 @@ func TestForgedRevisions(t *testing.T) {
 				t.Errorf("quota %+v, %v", q, err)
 			}
 			if q, _, err := quotas.New(b, bustest.Logs(b)).Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
-				t.Errorf("what nobody granted is %+v, %v, want a pause", q, err)
+				t.Errorf("an unsigned grant is %+v, %v, want a pause", q, err)
 			}
 			if b.IgnoredRevisions() == 0 {
 				t.Error("nothing is counted")

@@ -80,7 +80,7 @@ func Unavailable(err error) (why string, ok bool) {
 const maxSilent = 2
 
 // storage is whether the server stores, as the answers to publishes say. A stream that could not write to a full disk
-// answers no publish until the server is restarted, while the server goes on with all else.
+// answers no publish until the server is restarted, while the server continues with all else.
 type storage struct {
 	full  atomic.Bool
 	noted atomic.Bool // silent is not empty
@@ -157,7 +157,7 @@ func (b *Bus) CheckStorage() error {
 }
 
 // KeepStorage stores a message now, and then every so often until ctx ends, for CheckStorage. It is an empty one, for many
-// workers store it beside the work of the fleet; a large one is more than what a full disk still has room for, and so is
+// workers store it along with the work of the fleet; a large one is more than what a full disk still has room for, and so is
 // each while the server is known to refuse.
 func (b *Bus) KeepStorage(ctx context.Context, every time.Duration, large bool) {
 	ticker := time.NewTicker(every)

@@ -28,7 +28,7 @@ var ErrAhead = errors.New("the position is ahead of the stream")
 const FollowRoom = 64 << 10
 
 // Tail reads a stream's messages of one subject filter in order, without a gap, for as long as its caller wants:
-// when the connection, the server or the consumer goes away, it goes on after the last message that it gave.
+// when the connection, the server or the consumer goes away, it continues after the last message that it gave.
 // It belongs to one goroutine. The ephemeral consumer it uses acks nothing and needs no permission but its creation.
 type Tail struct {
 	Bus    *Bus
@@ -63,7 +63,7 @@ func (t *Tail) Close() {
 	}
 }
 
-// Next waits for a message until a time (zero: for ever), when the error is errNothing. Any other error is final: of
+// Next waits for a message until a time (zero: forever), when the error is errNothing. Any other error is final: of
 // ctx, of a closed connection, of a consumer that cannot be had.
 func (t *Tail) Next(ctx context.Context, until time.Time) (TailMessage, error) {
 	for {
@@ -157,7 +157,7 @@ func (t *Tail) IsOpen() bool { return t.in != nil }
 // Owes reports whether messages that were stored when the consumer was made have not come yet.
 func (t *Tail) Owes() bool { return t.consumed < t.stored }
 
-// open makes the consumer. The first must be there within the budget of the Bus; later ones are tried for ever, for
+// open makes the consumer. The first must be there within the budget of the Bus; later ones are tried forever, for
 // the caller's wait has its own end.
 func (t *Tail) open(ctx context.Context, until time.Time) error {
 	if t.tries > 0 {

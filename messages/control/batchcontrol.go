@@ -11,7 +11,7 @@ const (
 	SubjectBatchCancel = "longshore.batch_cancel" // CancelRequest -> Batch; conflict when it has ended
 )
 
-// BatchOpen begins a batch, or an attempt to go on with one that was cut.
+// BatchOpen begins a batch, or an attempt to continue with one that was cut.
 type BatchOpen struct {
 	messages.BatchRef
 	messages.BatchSettings

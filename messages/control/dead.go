@@ -93,7 +93,7 @@ func (f *DeadFilter) Fits(of DeadOf, d *messages.Dead) bool {
 // DeadListRequest asks for the letters that fit, oldest first.
 type DeadListRequest struct {
 	DeadFilter
-	After uint64 `json:"after,omitempty"` // go on after this one: Next of the page before
+	After uint64 `json:"after,omitempty"` // continue after this one: Next of the page before
 	Limit int    `json:"limit,omitempty"` // default and most 100; of a bulk request 50
 }
 

@@ -21,7 +21,7 @@ const MaxEventPage = 256
 type EventsRequest struct {
 	Tenant string     `json:"tenant,omitempty"` // default "default"
 	ID     string     `json:"id,omitempty"`     // of a run; absent: all of the tenant
-	After  uint64     `json:"after,omitempty"`  // go on after this place: Next of the page before
+	After  uint64     `json:"after,omitempty"`  // continue after this place: Next of the page before
 	Since  *time.Time `json:"since,omitempty"`  // stored since then; does not count with After
 	Limit  int        `json:"limit,omitempty"`  // default and most 256
 }
@@ -30,7 +30,7 @@ type EventsRequest struct {
 // be missing: they are on a later page.
 type EventPage struct {
 	Events  []StoredEvent `json:"events"`
-	Next    uint64        `json:"next,omitempty"`    // the place to go on after; absent: that of the request
+	Next    uint64        `json:"next,omitempty"`    // the place to continue after; absent: that of the request
 	More    bool          `json:"more,omitempty"`    // there was more when the page was read
 	Expired bool          `json:"expired,omitempty"` // of a run that is read from its beginning: older events are kept no more
 }

@@ -58,7 +58,7 @@ type QueuedRequest struct {
 	Session string            `json:"sessionId,omitempty"`
 	Parent  string            `json:"parent,omitempty"` // to which this run delegated
 	Labels  map[string]string `json:"labels,omitempty"`
-	After   uint64            `json:"after,omitempty"` // go on after this one: Next of the page before
+	After   uint64            `json:"after,omitempty"` // continue after this one: Next of the page before
 	Limit   int               `json:"limit,omitempty"` // default and most 500
 }
 

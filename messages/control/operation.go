@@ -49,7 +49,7 @@ type Operation struct {
 	// Untitled: the field name of the request is for people, and does not say what it is about.
 	Untitled bool
 
-	Failures []Failure // of this operation alone, beside those that any may have
+	Failures []Failure // of this operation alone, in addition to those that any may have
 
 	// What follows describes it over HTTP. An empty ID: it is not there, or by hand.
 	ID           string // in the OpenAPI document

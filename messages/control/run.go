@@ -40,14 +40,14 @@ type RunRequest struct {
 type ResultRequest struct {
 	Tenant string `json:"tenant,omitempty"` // default "default"
 	ID     string `json:"id"`
-	// Transcript asks for what was said, too; After goes on after Transcript.Next of the page before.
+	// Transcript asks for what was said, too; After continues after Transcript.Next of the page before.
 	Transcript bool   `json:"transcript,omitempty"`
 	After      string `json:"after,omitempty"`
 	// Format asks for another form: FormatTaskResult. It does not go with Transcript.
 	Format string `json:"format,omitempty"`
 }
 
-// Check returns a *FieldError for what is wrong beside the name of the run.
+// Check returns a *FieldError for what is wrong besides the name of the run.
 func (r *ResultRequest) Check() error {
 	switch {
 	case r.Format != "" && r.Format != FormatTaskResult:

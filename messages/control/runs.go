@@ -44,7 +44,7 @@ type RunsRequest struct {
 	Code     messages.Code     `json:"code,omitempty"`   // why it failed
 	ID       string            `json:"id,omitempty"`     // this run alone
 	Prefix   string            `json:"prefix,omitempty"` // whose id begins with it
-	After    string            `json:"after,omitempty"`  // go on after this run
+	After    string            `json:"after,omitempty"`  // continue after this run
 	Limit    int               `json:"limit,omitempty"`  // default and most 1000
 	Count    bool              `json:"count,omitempty"`  // say how many fit
 }

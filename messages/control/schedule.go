@@ -19,10 +19,10 @@ const (
 	CatchUpNone CatchUp = "none" // it is skipped when it is later than MaxLate
 )
 
-// MaxLate is how late an occurrence is not yet one that was missed.
+// MaxLate is how late an occurrence may be without counting as missed.
 const MaxLate = time.Minute
 
-// Overlap is what becomes of an occurrence while the last run of its schedule goes on.
+// Overlap is what becomes of an occurrence while the last run of its schedule is still running.
 type Overlap string
 
 // What may become of it.

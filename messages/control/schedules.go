@@ -15,7 +15,7 @@ const (
 	SubjectScheduleDelete = "longshore.schedules.delete" // ScheduleRequest -> ScheduleStatus as it was
 	SubjectSchedulePause  = "longshore.schedules.pause"  // ScheduleRequest -> ScheduleStatus
 	SubjectScheduleResume = "longshore.schedules.resume" // ScheduleRequest -> ScheduleStatus
-	SubjectScheduleRun    = "longshore.schedules.run"    // ScheduleRun -> SubmitReply; conflict: its last run goes on
+	SubjectScheduleRun    = "longshore.schedules.run"    // ScheduleRun -> SubmitReply; conflict: its last run is still running
 )
 
 // SchedulePut asks to store a schedule.

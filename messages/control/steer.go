@@ -11,7 +11,7 @@ const SubjectSteer = "longshore.steer"
 // MaxSteer bounds one message to a run, in bytes.
 const MaxSteer = 64 << 10
 
-// SteerRequest tells a run something while it goes on: the model reads it before its next call.
+// SteerRequest tells a run something while it works: the model reads it before its next call.
 type SteerRequest struct {
 	Tenant  string `json:"tenant,omitempty"` // default "default"
 	ID      string `json:"id"`

@@ -21,10 +21,10 @@ type Why struct {
 	Until *time.Time      `json:"until,omitempty"`
 	Cause *messages.Cause `json:"cause,omitempty"` // what went wrong with the model that it waits for
 
-	Line      string `json:"line,omitempty"`      // that has no place for it
-	Places    int    `json:"places,omitempty"`    // that the line has
+	Line      string `json:"line,omitempty"`      // the semaphore that has no permit for it
+	Places    int    `json:"places,omitempty"`    // permits that the semaphore has
 	Taken     int    `json:"taken,omitempty"`     // of them
-	Ahead     int    `json:"ahead,omitempty"`     // runs that wait in the line, or for the turn, before it
+	Ahead     int    `json:"ahead,omitempty"`     // runs that wait for the semaphore, or for their turn in the session, before it
 	AheadMore bool   `json:"aheadMore,omitempty"` // there are more than were counted
 
 	Session string `json:"session,omitempty"` // whose turn it waits for

@@ -17,7 +17,7 @@ import (
 
 const limit = 1 << 10
 
-// A name from outside may be anything. Reading it ends at once, and says what is there.
+// A name from outside may be anything. Reading it ends at once, and says what it is.
 func TestReadTakesRegularFilesAlone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{"good": "content", "full": strings.Repeat("x", limit), "large": strings.Repeat("x", limit+1)} {

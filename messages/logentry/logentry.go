@@ -199,14 +199,14 @@ func (e *LogEntry) check(run messages.Ref) error {
 
 // StoredLogEntry is an entry with its place.
 type StoredLogEntry struct {
-	Seq uint64 `json:"seq"` // grows; to go on after
+	Seq uint64 `json:"seq"` // grows; to continue after
 	LogEntry
 }
 
 // LogEntryList is a page of the entries of a run, oldest first.
 type LogEntryList struct {
 	Entries []StoredLogEntry `json:"entries"`
-	Next    uint64           `json:"next,omitempty"` // go on after this one; absent: there are no more as of now
+	Next    uint64           `json:"next,omitempty"` // continue after this one; absent: there are no more as of now
 }
 
 // MaxLogEntries bounds what is stored of a run: the newest ones.

@@ -11,7 +11,7 @@ import (
 )
 
 // parseFString reads {name}. Two braces are one; anything else in braces is an error, for an expression that is shown
-// as it stands would go unnoticed. Text is filled in as it is, any other value as JSON.
+// unreplaced would go unnoticed. Text is filled in as it is, any other value as JSON.
 func parseFString(text string) (*template, error) {
 	var parts []part
 	for text != "" {

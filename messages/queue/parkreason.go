@@ -4,8 +4,8 @@ package queue
 const (
 	ParkNotBefore = "notBefore" // until the time before which its task may not begin
 	ParkWorker    = "worker"    // until a worker is free that has what the run needs
-	ParkQuota     = "quota"     // until a quota of the run's tenant lets it go on; Parked.Limit says which
-	ParkSemaphore = "line"      // until a place is free under a cap
+	ParkQuota     = "quota"     // until a quota of the run's tenant lets it continue; Parked.Limit says which
+	ParkSemaphore = "line"      // until a permit is free under a cap
 	ParkPaused    = "paused"    // until something that was paused is resumed
 	ParkModel     = "model"     // until the model may be called again
 	ParkRate      = "rate"      // until the rates of a tool let the run call it; Parked.Limit is the rule

@@ -55,7 +55,7 @@ type Quota struct {
 	// calendar in UTC. Calls whose price is unknown count nothing.
 	CostPerDay   float64 `json:"costPerDay,omitempty"`
 	CostPerMonth float64 `json:"costPerMonth,omitempty"`
-	// Paused: nothing of it is begun or gone on with until it is resumed.
+	// Paused: nothing of it is begun or continued until it is resumed.
 	Paused *Pause `json:"paused,omitempty"`
 }
 

@@ -128,7 +128,7 @@ func (d *Delegated) Started(parent messages.Ref, index int) *Started {
 	}
 }
 
-// MaxEarlier bounds the calls of a run that have returned while children of theirs go on. A run that has so many delegates nothing more
+// MaxEarlier bounds the calls of a run that have returned while children of theirs still run. A run that has so many delegates nothing more
 // until one of them has none.
 const MaxEarlier = 16
 
@@ -186,7 +186,7 @@ func (a *Awaited) count() int {
 	return a.Of
 }
 
-// Enough reports whether the parent may go on: as many as it needs have completed, or no longer can.
+// Enough reports whether the parent may continue: as many as it needs have completed, or no longer can.
 func (a *Awaited) Enough() bool {
 	ended, completed := bits.OnesCount64(a.Ended), bits.OnesCount64(a.Completed)
 	if a.Any {

@@ -6,7 +6,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// kindOf is what is to be known of a kind of record beside what it means to a run, which State.Apply of the worker says.
+// kindOf is what is to be known of a kind of record besides what it means to a run, which State.Apply of the worker says.
 type kindOf struct {
 	fresh  func() Record // an empty one
 	events []eventOf     // that the world sees of it, in order

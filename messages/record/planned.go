@@ -41,7 +41,7 @@ func (*Planned) Kind() Kind { return KindPlanned }
 
 // Values of ModelFailed.Fallback.
 const (
-	FallbackContinue = "continue" // go on without the reply
+	FallbackContinue = "continue" // continue without the reply
 	FallbackRetry    = "retry"    // make the call again
 	FallbackPark     = "park"     // wait, then make the call again
 )

@@ -124,7 +124,7 @@ type ToolReturned struct {
 	Millis int64               `json:"millis"`
 	StepID string              `json:"stepId,omitempty"` // of the plan's step
 	Files  []string            `json:"files,omitempty"`  // workspace paths that the call wrote
-	// Meta is what the tool said about its result, beside it: an object of at most MaxMeta bytes. The model is not told.
+	// Meta is what the tool said about its result, in addition to it: an object of at most MaxMeta bytes. The model is not told.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
@@ -141,7 +141,7 @@ type Parked struct {
 	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer", "model" …
 	Call   string     `json:"call,omitempty"`  // the tool call that waits, if one does
 	Until  *time.Time `json:"until,omitempty"` // when the wait expires
-	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget, the limit of its tenant, when it
+	// Limit is the cap that the run cannot continue without exceeding, when Reason is ReasonBudget, the limit of its tenant, when it
 	// is ParkQuota, or the rule, when it is ParkRate; Question says so in a sentence.
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`

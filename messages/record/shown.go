@@ -21,7 +21,7 @@ type Shown struct {
 // ShownByDefault is what the events of a run show when no policy says anything.
 func ShownByDefault() *Shown { return &Shown{Redact: sensitive.Version} }
 
-// Forked is what the events of a fork show that an agent goes on with: no more than those of the run that it was forked from, and
+// Forked is what the events of a fork show that an agent continues with: no more than those of the run that it was forked from, and
 // no more than the agent lets them.
 func (w *Shown) Forked(agent *messages.Definition) *Shown {
 	shown := *ShownByDefault()

@@ -5,7 +5,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Steered is a message to a run that goes on or waits. It does not end a wait.
+// Steered is a message to a run that works or waits. It does not end a wait.
 type Steered struct {
 	ID      string `json:"id"` // control id: a record of the same id is the same message
 	By      string `json:"by,omitempty"`

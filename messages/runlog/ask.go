@@ -31,7 +31,7 @@ func AsksPerson(h record.Head) bool {
 	return h.Phase == record.PhaseParked && (h.Waits == queue.ParkApproval || h.Waits == queue.ParkAnswer)
 }
 
-// Ask lists a run whose owner has just parked it for a person or a worker, before the world hears of that. It
+// Ask lists a run whose owner has just parked it for a person or a worker, before its event is published. It
 // gets a new position even if an earlier park of it is still listed: who takes that one out at this moment must not take
 // out this one. After an error Close sees to it.
 func (k *Controller) Ask(ctx context.Context, run messages.Ref, h record.Head) error {

@@ -119,11 +119,11 @@ func (k *Controller) settleChild(ctx context.Context, f *family, index int) (rep
 func (k *Controller) orphan(ctx context.Context, f *family, index int) error {
 	return k.tell(ctx, f.parent, &record.ChildEnded{
 		Number: f.of.Number, Index: index, Run: f.child(index).Run, Status: messages.StatusFailed,
-		Error: &messages.RunError{Code: messages.CodeConflict, Message: "id: another run has it: its log was deleted before its parent heard of its end, or the task of that run came from elsewhere"},
+		Error: &messages.RunError{Code: messages.CodeConflict, Message: "id: another run has it: its log was deleted before its parent learned of its end, or the task of that run came from elsewhere"},
 	})
 }
 
-// EndChildren ends all that has not ended below a run which needs nothing of it any longer: because it has ended, will not go on, or has
+// EndChildren ends all that has not ended below a run which needs nothing of it any longer: because it has ended, will not continue, or has
 // enough. What does not exist yet never begins. Doing it again is harmless.
 func (k *Controller) EndChildren(ctx context.Context, run messages.Ref, h record.Head, reason string) error {
 	for _, of := range h.Delegations() {
@@ -220,7 +220,7 @@ func head(text string, most int) (_ string, cut bool) {
 	return text[:most], true
 }
 
-// strandedChild says why a parked run will never hear of the end of a child; empty: it will.
+// strandedChild says why a parked run will never learn of the end of a child; empty: it will.
 func (k *Controller) strandedChild(ctx context.Context, run messages.Ref, h record.Head) (why string, err error) {
 	f := &family{parent: run, of: h.Children}
 	err = f.open(func(i int) error {

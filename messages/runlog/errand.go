@@ -134,7 +134,7 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error)
 	}
 }
 
-// endsFor is how long a sweep looks after runs that ended: a loss of power takes the last moments only.
+// endsFor is how long after their end a sweep still checks runs: a loss of power takes the last moments only.
 const endsFor = time.Hour
 
 // repairEnd settles a run whose ticket and last events were lost together after it had ended.

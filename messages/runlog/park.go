@@ -30,7 +30,7 @@ func (k *Controller) Park(ctx context.Context, run messages.Ref, last record.Ent
 }
 
 // Answer is the record that ended a park: *Answered, *Decided, *Expired or *CancelRequested, and when it was written.
-// Nil: the park goes on.
+// Nil: the park continues.
 func (k *Controller) Answer(ctx context.Context, run messages.Ref, park uint64) (by record.Record, at time.Time, err error) {
 	for e, err := range k.Log.Read(ctx, run, park, Tail) {
 		if err != nil {

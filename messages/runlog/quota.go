@@ -10,13 +10,13 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// Quotas knows whether a run that is parked for a quota may go on.
+// Quotas knows whether a run that is parked for a quota may continue.
 type Quotas interface {
 	// Freed reports whether the limit of a park was raised, or taken away.
 	Freed(ctx context.Context, run messages.Ref, p *record.Parked, now time.Time) (bool, error)
 }
 
-// free ends the park of a run whose quota allows it to go on before its time.
+// free ends the park of a run whose quota allows it to continue before its time.
 func (k *Controller) free(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	if k.Quotas == nil || last.Head.Waits != queue.ParkQuota {
 		return false, nil

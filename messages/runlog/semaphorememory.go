@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
-// SemaphoresInMemory are Semaphores in memory, beside a Memory. The zero value is empty.
+// SemaphoresInMemory are Semaphores in memory, to use with a Memory. The zero value is empty.
 type SemaphoresInMemory struct {
 	mu       sync.Mutex
 	sequence uint64

@@ -211,7 +211,7 @@ func RebuildSession(heads map[string]record.Entry) messages.Session {
 	return s
 }
 
-// SessionsInMemory are Sessions in memory, beside a Memory. The zero value is empty.
+// SessionsInMemory are Sessions in memory, to use with a Memory. The zero value is empty.
 type SessionsInMemory struct {
 	Log *Memory // to rebuild what Lose lost from; nil: it is lost
 

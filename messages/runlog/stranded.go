@@ -34,7 +34,7 @@ func (k *Controller) Stranded(ctx context.Context, run messages.Ref, awaited Awa
 		if err != nil || queued {
 			return "", last, err
 		}
-		return "it may go on, and no wake-up is in the queue", last, nil
+		return "it may continue, but no wake-up is in the queue", last, nil
 	case record.PhaseParked:
 		if why, err := k.strandedChild(ctx, run, last.Head); err != nil || why != "" {
 			return why, last, err

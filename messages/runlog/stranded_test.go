@@ -15,9 +15,9 @@ import (
 // What a parked run waits for when the queue has no message for it.
 func TestStrandedParks(t *testing.T) {
 	const tenant, session = "acme", "talk"
-	line := queue.TenantSemaphore(tenant)
+	semaphore := queue.TenantSemaphore(tenant)
 	until := time.Now().Add(time.Hour).UTC()
-	turn, place := &record.Parked{Reason: queue.ParkSession}, &record.Parked{Reason: queue.ParkSemaphore, Semaphore: line}
+	turn, permit := &record.Parked{Reason: queue.ParkSession}, &record.Parked{Reason: queue.ParkSemaphore, Semaphore: semaphore}
 	order := func(runs ...string) func(*testing.T, *runlog.Controller) {
 		return func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
@@ -32,19 +32,19 @@ func TestStrandedParks(t *testing.T) {
 		queued  bool
 		want    string // a part; empty: not stranded
 	}{
-		"a person":             {park: &record.Parked{Reason: queue.ParkApproval}},
-		"a time":               {park: &record.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
-		"a time that is set":   {park: &record.Parked{Reason: "timer", Until: &until}, queued: true},
-		"no line":              {park: place, want: "queues at no semaphore: " + line},
-		"no line, but a wake":  {park: place, queued: true},
-		"no session":           {park: turn, want: "is not in its order"},
-		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and was not woken"},
-		"the turn of another":  {park: turn, prepare: order("works", "x")},
-		"the turn of an ended": {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
-		"the turn is lost":     {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
-		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Controller) {
+		"a person":               {park: &record.Parked{Reason: queue.ParkApproval}},
+		"a time":                 {park: &record.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
+		"a time that is set":     {park: &record.Parked{Reason: "timer", Until: &until}, queued: true},
+		"not queued":             {park: permit, want: "queues at no semaphore: " + semaphore},
+		"not queued, but a wake": {park: permit, queued: true},
+		"no session":             {park: turn, want: "is not in its order"},
+		"its own turn":           {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and was not woken"},
+		"the turn of another":    {park: turn, prepare: order("works", "x")},
+		"the turn of an ended":   {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
+		"the turn is lost":       {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
+		"queued": {park: permit, prepare: func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
-			if err := k.Semaphores.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
+			if err := k.Semaphores.Wait(t.Context(), semaphore, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -64,7 +64,7 @@ func TestStrandedParks(t *testing.T) {
 			}
 			begin("works")
 			begin("ended", &record.Finished{})
-			begin("x", &record.Lined{Semaphores: []string{line}}, tt.park)
+			begin("x", &record.Lined{Semaphores: []string{semaphore}}, tt.park)
 			if tt.prepare != nil {
 				tt.prepare(t, k)
 			}

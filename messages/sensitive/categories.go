@@ -51,7 +51,7 @@ var categories = sync.OnceValue(func() []category {
 	}
 })
 
-// privateKey is a key that goes over lines. One without an end goes on to the end of the text.
+// privateKey is a key that goes over lines. One without an end continues to the end of the text.
 //
 //nolint:gochecknoglobals // a constant
 var privateKey = sync.OnceValue(func() *regexp.Regexp {

@@ -14,7 +14,7 @@ type Stream struct {
 // maxHeld bounds what a Stream holds back, in bytes. Once that much may be part of one thing, the rest of the text is hidden.
 const maxHeld = 16 << 10
 
-// Add returns what can be told of the text so far and was not returned before. The rest may be the beginning of something.
+// Add returns what can be shown of the text so far and was not returned before. The rest may be the beginning of something.
 func (s *Stream) Add(piece string) string {
 	if s.hiding {
 		return ""
@@ -37,7 +37,7 @@ func (s *Stream) Rest() string {
 	return out
 }
 
-// settled is the first place in a text from which on it may be part of something that goes on behind its end, as it stands or as its
+// settled is the first place in a text from which on it may be part of something that continues behind its end, as it stands or as its
 // View shows it.
 func settled(text string) int {
 	cut := settledBefore(text, len(text))
@@ -62,7 +62,7 @@ func settledBefore(text string, cut int) int {
 	return cut
 }
 
-// privateKeys are those in a text, and what may be the beginning of one. What has not ended goes on behind the end of the text.
+// privateKeys are those in a text, and what may be the beginning of one. What has not ended continues behind the end of the text.
 func privateKeys(text string) (found []Span) {
 	if !strings.Contains(text, beginKey) {
 		return nil

@@ -26,7 +26,7 @@ const (
 	comparers      = 4
 	maxWaiting     = 1000    // runs to be compared; beyond it the feed waits
 	maxBuffered    = 4 << 20 // bytes
-	maxReported    = 10_000  // findings of sweeps that are not told of again
+	maxReported    = 10_000  // findings of sweeps that are not reported again
 	retireEvery    = time.Hour
 )
 
@@ -36,7 +36,7 @@ type Config struct {
 	Bus       *bus.Bus
 	Copier    *Copier       // of a second place; default: none
 	Version   string        // of the program; it stands in the audit
-	Retention time.Duration // how long entries are kept; default: for ever
+	Retention time.Duration // how long entries are kept; default: forever
 	Commit    time.Duration // how long an entry waits for its head at most; default 2 s
 	Sweep     time.Duration // between looks at runs that do not end; default 1 h
 	Settled   time.Duration // how long a run must have been quiet for such a look; default 10 min
@@ -95,7 +95,7 @@ func (a *Auditor) Findings() uint64 { return a.findings.Load() }
 // Entries is how many messages were read since the start.
 func (a *Auditor) Entries() uint64 { return a.entries.Load() }
 
-// Run audits until ctx ends, and commits what it has. An error of the folder or of NATS ends it; started again it goes on
+// Run audits until ctx ends, and commits what it has. An error of the folder or of NATS ends it; started again it continues
 // where it was.
 func (a *Auditor) Run(ctx context.Context) error {
 	if err := a.cfg.Store.Start(map[string]string{"version": a.cfg.Version}); err != nil {

@@ -187,7 +187,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%q is not in %q", want, entries)
 		}
 	}
-	// Started again it neither reads nor compares again, and goes on.
+	// Started again it neither reads nor compares again, and continues.
 	later := messages.Ref{Tenant: "acme", Run: "later"}
 	_, events = p.begin(later)
 	p.publish(later, events)
@@ -199,7 +199,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A worker that never says that a run has ended is found too, and one that leaves out events of a run that goes on.
+// A worker that never says that a run has ended is found too, and one that leaves out events of a run that continues.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	p, key, dir := openPort(t), newKey(t), t.TempDir()

@@ -21,7 +21,7 @@ type part struct {
 
 const day = 24 * time.Hour
 
-// rotates reports whether the next entry begins a segment: each day has its own, and no one grows for ever.
+// rotates reports whether the next entry begins a segment: each day has its own, and no one grows forever.
 func (c *chain) rotates(at time.Time, most int64) bool {
 	return c.segment == 0 || c.size >= most || !c.at.Truncate(day).Equal(at.Truncate(day))
 }

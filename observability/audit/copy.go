@@ -34,10 +34,10 @@ type CopyConfig struct {
 }
 
 // Copier keeps a second place of a folder, in an object store: one object for each segment, by its path. Segments come
-// before the heads that cover them. Killed at any moment, what is there is an older state of the folder, with entries at
+// before the heads that cover them. Killed at any moment, the copy is an older state of the folder, with entries at
 // the ends of chains that no head covers yet.
 //
-// An object is replaced only by what begins with it. One with other bytes is left as it is, told of in the log, and
+// An object is replaced only by what begins with it. One with other bytes is left as it is, reported in the log, and
 // counted.
 type Copier struct {
 	cfg      CopyConfig

@@ -130,7 +130,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Killed between segments and heads, the copy is an older state with entries that no head covers; the next goes on.
+// Killed between segments and heads, the copy is an older state with entries that no head covers; the next continues.
 func TestKilledCopies(t *testing.T) {
 	t.Parallel()
 	store, key, dir := bucket(t), newKey(t), t.TempDir()
@@ -173,7 +173,7 @@ func TestChangedCopies(t *testing.T) {
 	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: name}, yielding{strings.NewReader(changed)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: "tenants/nobody/00000000000000000001.jsonl"}, yielding{strings.NewReader("x")}); err != nil {
+	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: "tenants/unknown/00000000000000000001.jsonl"}, yielding{strings.NewReader("x")}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // it is reported once

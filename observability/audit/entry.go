@@ -167,5 +167,5 @@ func parseLine(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// Line is the entry as it stands in its file, with the end of the line.
+// Line is the entry as in its file, with the end of the line.
 func (e *Entry) Line() []byte { return e.appendLine(nil) }

@@ -30,7 +30,7 @@ type Fetched struct {
 // fetchTries is how often an object is asked for: an auditor may replace one while it is read.
 const fetchTries = 3
 
-// Fetch gets the copies of an audit into a folder, which must be empty or not be there, for Verify. It goes on after
+// Fetch gets the copies of an audit into a folder, which must be empty or not be there, for Verify. It continues after
 // an object that is not what its digest says, keeps what it got of that, and ends with an ErrObject.
 //
 // It may run while the auditor does: heads are got first, so that all they cover is there.

@@ -25,7 +25,7 @@ type headBody struct {
 	Chains map[string]Tail `json:"chains,omitempty"`
 	// Whole: Chains are all. So it is in the first head of each segment.
 	Whole bool `json:"whole,omitempty"`
-	// More: the next entry goes on with this head, which is none without it.
+	// More: the next entry continues with this head, which is none without it.
 	More bool `json:"more,omitempty"`
 	// From is the first entry of the heads that is kept.
 	From uint64 `json:"from,omitempty"`
@@ -58,7 +58,7 @@ type state struct {
 	body     headBody
 	tails    map[string]Tail
 	whole    bool            // a whole head was read
-	upcoming map[string]Tail // of a head that goes on
+	upcoming map[string]Tail // of a head that continues
 }
 
 func newState() *state { return &state{tails: map[string]Tail{}, upcoming: map[string]Tail{}} }

@@ -6,7 +6,7 @@ import (
 )
 
 // Retire removes the segments whose entries are all older than a time, from the front of each chain, after a head has
-// said so. It returns how many. Killed in between, Open goes on with it.
+// said so. It returns how many. Killed in between, Open continues with it.
 func (s *Store) Retire(before time.Time) (int, error) {
 	if err := s.Commit(); err != nil {
 		return 0, err

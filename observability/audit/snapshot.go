@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// snapshot is what a Store has committed. Its files only grow, so it stays true while the Store goes on, but for segments
+// snapshot is what a Store has committed. Its files only grow, so it stays true while the Store continues, but for segments
 // that are removed for their age.
 type snapshot struct {
 	position uint64

@@ -45,7 +45,7 @@ func sample() []Message {
 		case 7:
 			m.Run, m.Body = messages.Ref{}, []byte("junk\x00\xff\n")
 		case 8:
-			m.Run, m.Subject = messages.Ref{}, "events.nobody.x.y"
+			m.Run, m.Subject = messages.Ref{}, "events.unknown.x.y"
 		case 9:
 			m.Body = bytes.Repeat([]byte("x"), maxBody+1)
 		}

@@ -245,7 +245,7 @@ func TestEachByte(t *testing.T) {
 	}
 }
 
-// A damaged folder is not gone on with.
+// A damaged folder is not continued.
 func TestOpenDamaged(t *testing.T) {
 	key := newKey(t)
 	base := recorded(t, key)

@@ -202,7 +202,7 @@ func (x *Index) look(ctx context.Context) error {
 	})
 }
 
-// settle returns where to go on. Rows of another stream are given up.
+// settle returns where to continue. Rows of another stream are given up.
 func (x *Index) settle(ctx context.Context, on beginner) (head, error) {
 	state, err := x.from.State(ctx)
 	if err != nil {
@@ -287,7 +287,7 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 }
 
 // idle makes sure that the index still is where this one thinks, as nothing comes that would be applied. It returns where
-// to go on: when all events were removed, that is the end of the stream.
+// to continue: when all events were removed, that is the end of the stream.
 func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint64, err error) {
 	err = x.db.transaction(ctx, conn, func(t *tx) error {
 		is, err := t.head(ctx)

@@ -369,7 +369,7 @@ func TestQueries(t *testing.T) {
 		}{
 			"all":                   {control.RunsRequest{}, []string{"three", "two", "one"}},
 			"another tenant":        {control.RunsRequest{Tenant: "other"}, []string{"one"}},
-			"nobody":                {control.RunsRequest{Tenant: "nobody"}, nil},
+			"unknown":               {control.RunsRequest{Tenant: "unknown"}, nil},
 			"since":                 {control.RunsRequest{Since: &since}, []string{"three"}},
 			"until":                 {control.RunsRequest{Until: &until}, []string{"one"}},
 			"counted":               {control.RunsRequest{Until: &until, Count: true}, []string{"one"}},
@@ -441,7 +441,7 @@ func TestQueries(t *testing.T) {
 			if diff := cmp.Diff(want, list.Steps); diff != "" {
 				t.Error(diff)
 			}
-			if list, err := x.Steps(t.Context(), messages.Ref{Tenant: "nobody", Run: "three"}); err != nil || len(list.Steps) != 0 {
+			if list, err := x.Steps(t.Context(), messages.Ref{Tenant: "unknown", Run: "three"}); err != nil || len(list.Steps) != 0 {
 				t.Error(list, err)
 			}
 		})
@@ -493,7 +493,7 @@ func stats(t *testing.T, x *index.Index) {
 	if diff := cmp.Diff([]control.ToolUse{{Tool: "t", Calls: 3, Errors: 1, Millis: 21, Runs: 3}}, tools); diff != "" {
 		t.Error(diff)
 	}
-	if s, err := x.Stats(t.Context(), control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "nobody"}}); err != nil || s.Total.Runs != 0 {
+	if s, err := x.Stats(t.Context(), control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "unknown"}}); err != nil || s.Total.Runs != 0 {
 		t.Error(s, err)
 	}
 }

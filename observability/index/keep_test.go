@@ -377,7 +377,7 @@ func TestPagesWhileRunsCome(t *testing.T) {
 				break
 			}
 			h.publish(made(acme(fmt.Sprintf("new-%02d", page)), noon.Add(time.Hour), nil)...)
-			h.publish(made(acme(fmt.Sprintf("old-%02d", page)), noon, nil)[1:]...) // which go on
+			h.publish(made(acme(fmt.Sprintf("old-%02d", page)), noon, nil)[1:]...) // which continue
 		}
 		var want []string
 		for i := range 25 {

@@ -93,7 +93,7 @@ func first[T any](ctx context.Context, m *making, name string) (*T, time.Time, e
 	}
 }
 
-// forkedFrom links the run that this one goes on from. That has a trace of its own.
+// forkedFrom links the run that this one continues from. That has a trace of its own.
 func (m *making) forkedFrom(ctx context.Context, from *messages.Origin) (*tracepb.Span_Link, error) {
 	origin := messages.Ref{Tenant: m.e.Run.Tenant, Run: from.Run}
 	if err := origin.Check(); err != nil {

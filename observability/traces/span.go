@@ -225,7 +225,7 @@ func (m *making) stepSpan(d *messages.Step, start time.Time, status string) *tra
 	return m.span(ofStep(d.Step), ofRun(), named("step", strings.TrimPrefix(d.StepID, "step-")), start, a)
 }
 
-// wait is the time that the run held no worker. It begins after the run last went on: the wait before that has its span.
+// wait is the time that the run held no worker. It begins after the run last continued: the wait before that has its span.
 func (m *making) wait(ctx context.Context) ([]*tracepb.Span, error) {
 	resumed, err := m.history.of(ctx, m.e.Run, messages.EventRunResumed, time.Time{})
 	if err != nil {

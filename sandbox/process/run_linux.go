@@ -197,7 +197,7 @@ func (s *serving) end() {
 	}
 }
 
-// follow takes the program's output and ends it when it may not go on.
+// follow takes the program's output and ends it when it may not continue.
 func (r *running) follow() (*os.ProcessState, error) {
 	exited, reports := make(chan struct{}), make(chan report, 1)
 	go func() {

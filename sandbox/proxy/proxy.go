@@ -25,7 +25,7 @@ type Config struct {
 	// The port of the scheme is "443" for a tunnel and "80" for a plain request. It asks no name server. Required.
 	Allow func(endpoint, schemePort string) error
 	Guard egress.Guard // judges an address before it is dialled. Required
-	// Report is told of each request when it ends, refused ones included, before Serve returns. It may be called from many
+	// Report is called with each request when it ends, refused ones included, before Serve returns. It may be called from many
 	// goroutines at once. It may be nil.
 	Report func(Request)
 

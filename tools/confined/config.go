@@ -14,14 +14,14 @@ import (
 	"github.com/longshore-run/longshore/sandbox/process"
 )
 
-// Config is what an operator grants to the programs of a family of tools, beside the run's own files.
+// Config is what an operator grants to the programs of a family of tools, in addition to the run's own files.
 type Config struct {
 	Path    []string          `json:"path,omitzero"`    // folders in which programs are looked up before those of the system; programs may read them
 	Folders []string          `json:"folders,omitzero"` // files and folders of the host that programs may read
 	Env     map[string]string `json:"env,omitzero"`     // variables that every program gets; nothing else sets any
 	Hosts   []string          `json:"hosts,omitzero"`   // that programs may reach, through a proxy; default none
 	Private []string          `json:"private,omitzero"` // of the hosts: those that may lead to addresses beyond the open internet
-	Require []string          `json:"require,omitzero"` // layers without which no program runs, beside those that are always required
+	Require []string          `json:"require,omitzero"` // layers without which no program runs, in addition to those that are always required
 	Limits  Limits            `json:"limits,omitzero"`
 }
 

@@ -71,7 +71,7 @@ type Program struct {
 	Env     []string // NAME=value, which the tool decides and the model does not
 	Dir     string   // below the workspace
 	Stdin   []byte
-	Folders []string // that it may read beside those of the configuration that the agent's grants leave
+	Folders []string // that it may read in addition to those of the configuration that the agent's grants leave
 	Offline bool     // it reaches no host, whatever is granted
 	Limits  process.Limits
 	More    time.Duration // beyond its time, for a program that keeps to that by itself

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 )
 
-// described holds what a model is told of each tool, <tool>.md.
+// described holds the description of each tool, <tool>.md.
 //
 //go:embed *.md
 var described embed.FS

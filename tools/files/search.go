@@ -116,7 +116,7 @@ func parsePattern(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// file searches a file, and reports whether to go on with the next.
+// file searches a file, and reports whether to continue with the next.
 func (s *search) file(ctx context.Context, w *sandbox.Workspace, name string) (more bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)

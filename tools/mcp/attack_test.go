@@ -225,7 +225,7 @@ func TestAttack118DescriptionsAndHints(t *testing.T) {
 	}
 }
 
-// Attack 120: answers that are too large, of another call, malformed, or that never come. The worker goes on, its memory stays
+// Attack 120: answers that are too large, of another call, malformed, or that never come. The worker continues, its memory stays
 // flat, and the server is called again afterwards.
 func TestAttack120Answers(t *testing.T) {
 	for mode, want := range map[string]struct {

@@ -25,7 +25,7 @@ type Config struct {
 // Server is one server: a command for stdio, or a URL.
 type Server struct {
 	Command []string          `json:"command,omitzero"` // program and arguments, without a shell
-	Env     map[string]string `json:"env,omitzero"`     // beside PATH and HOME of the worker
+	Env     map[string]string `json:"env,omitzero"`     // in addition to PATH and HOME of the worker
 	Secrets map[string]string `json:"secrets,omitzero"` // variables that hold a credential: its name
 	Dir     string            `json:"dir,omitempty"`    // working directory; default that of the operator's file
 

@@ -12,13 +12,13 @@ import (
 	"github.com/longshore-run/longshore/tools"
 )
 
-// Limits of what is told of one answer.
+// Limits of one answer.
 const (
 	maxText   = 900 << 10 // bytes of text
 	maxBlocks = 256
 )
 
-// result is what a model is told of a tool's answer.
+// result is a tool's answer as the model gets it.
 func (s *server) result(res *sdk.CallToolResult) tools.Result {
 	if res.NeedsInput() {
 		return tools.Failure(fmt.Sprintf("The MCP server %s asks for more input from a person or a model before it answers, which is not offered here.", s.name))
@@ -42,7 +42,7 @@ func (s *server) result(res *sdk.CallToolResult) tools.Result {
 	return r
 }
 
-// answer collects what is told of an answer.
+// answer collects what the model gets of an answer.
 type answer struct {
 	s         *server
 	left      int

@@ -32,7 +32,7 @@ func hash(t *sdk.Tool) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// define is what a model may be told of a tool, or an error that says why it cannot be offered. The error holds no text of the
+// define returns what a model may know of a tool, or an error that says why it cannot be offered. The error holds no text of the
 // server as it came.
 func define(server string, t *sdk.Tool) (Pin, error) {
 	var p Pin

@@ -113,7 +113,7 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// Write implements sdk.Connection. A write that ctx leaves goes on to the end of its message; one that takes too long breaks
+// Write implements sdk.Connection. A write that ctx leaves continues to the end of its message; one that takes too long breaks
 // the connection.
 func (l *lines) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// parent is a worker that holds a server which hears of nothing, until it is killed.
+// parent is a worker that holds a server and sends it nothing, until it is killed.
 func parent() {
 	self, err := os.Executable()
 	if err != nil {

@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 	expect(t, call(t, set, "s_read_resource", map[string]any{"uri": "notes://never"}), messages.CodeToolFailed, "answered with the error")
 }
 
-// What a server asks of its client is refused, and the call goes on.
+// What a server asks of its client is refused, and the call continues.
 func TestServersMayNotAsk(t *testing.T) {
 	_, set := one(t, stdio(t, "sdk"))
 	r := call(t, set, "s_demand", map[string]any{"text": ""})

@@ -25,7 +25,7 @@ var (
 	getPrompt string
 )
 
-const maxListed = 200 // entries that are told of one page
+const maxListed = 200 // entries that are shown of one page
 
 type (
 	pageArgs struct {
@@ -40,7 +40,7 @@ type (
 	}
 )
 
-// reader is a tool that reads what a server has beside tools.
+// reader is a tool that reads what a server has besides tools.
 type reader struct {
 	tools.Tool
 

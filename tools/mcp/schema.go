@@ -126,7 +126,7 @@ func (w *writer) schema(v any, depth int) (any, error) {
 	return w.refer(ref, out, depth)
 }
 
-// refer writes out what a reference leads to, with what stands beside it.
+// refer writes out what a reference leads to, with the keywords next to it.
 func (w *writer) refer(ref any, beside map[string]any, depth int) (any, error) {
 	name, ok := ref.(string)
 	if !ok || !strings.HasPrefix(name, "#") {

@@ -1,6 +1,6 @@
 // Package outbound makes one HTTP exchange for a tool. It is guarded where it dials, the response is bounded after
 // decompression, and an error says whether anything was sent. It follows no redirect, keeps no cookie or connection, asks
-// no proxy, and never sends a request twice. Deadlines are those of the request's context, beside one for the head of the response.
+// no proxy, and never sends a request twice. Deadlines are those of the request's context, and one for the head of the response.
 package outbound
 
 import (

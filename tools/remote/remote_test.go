@@ -291,7 +291,7 @@ func TestProgramsInTwoQueueGroups(t *testing.T) {
 	}
 }
 
-// 120: what a program answers may be anything. An effect that may have been there is said to be so.
+// 120: what a program answers may be anything. An effect that may have happened is reported as such.
 func TestAttack120HostileAnswers(t *testing.T) {
 	y := newYard(t)
 	send := func(data string, headers ...string) func(micro.Request) {

@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-run/longshore/tools/outbound"
 )
 
-// Answered is what a model is told of an answer.
+// Answered is an answer as the model gets it.
 func Answered(name string, ok bool, body []byte) string {
 	s := searcher{provider: providers()[name]}
 	resp := &outbound.Response{Status: http.StatusOK, Body: body}

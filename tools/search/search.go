@@ -34,7 +34,7 @@ type searchArgs struct {
 	Freshness string `json:"freshness,omitempty" jsonschema:"Only pages of the last day, week, month or year"`
 }
 
-// Limits of a search and of what is told of it.
+// Limits of a search and of its answer.
 const (
 	maxQuery      = 400 // characters, at Brave
 	maxWords      = 50  // at Brave
@@ -47,7 +47,7 @@ const (
 	maxToldReason = 300
 )
 
-// result is what is told of a page, whatever the provider calls it.
+// result is one page that was found, whatever the provider calls its fields.
 type result struct{ title, url, snippet string }
 
 // Tools are web_search. Errors are *messages.FieldError about the configuration.

@@ -302,7 +302,7 @@ func TestBackgroundProcessesEnd(t *testing.T) {
 		}
 		text, _ = b.do(map[string]any{"command": "cat one other > then; sleep 0.5; cat one other | cmp - then"})
 		if strings.Contains(text, "differ") || strings.Contains(text, "EOF") {
-			t.Errorf("%s: it went on: %s", mode, text)
+			t.Errorf("%s: it continued: %s", mode, text)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // interruptAfter stops what a connection of SQLite does once ctx ends, until it is released. The driver itself stops a statement only
-// before its first row: each further one may take for ever. Release waits for an interrupt that has begun, and must come before a commit
+// before its first row: each further one may take forever. Release waits for an interrupt that has begun, and must come before a commit
 // and before the connection is closed.
 func interruptAfter(ctx context.Context, conn *stdsql.Conn) (release func()) {
 	var db uintptr

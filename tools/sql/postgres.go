@@ -295,7 +295,7 @@ func (*postgres) problem(err error) (text string, passing, ok bool) {
 	return strict.Clip(text, maxProblem) + " (SQLSTATE " + strict.Shown(pe.Code) + "). Nothing was changed.", passing, true
 }
 
-// maxProblem bounds what a model is told of an error of a database.
+// maxProblem bounds what a model is told about an error of a database.
 const maxProblem = 2 << 10
 
 func (*postgres) columns(tableName string) statement {

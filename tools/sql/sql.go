@@ -25,7 +25,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 )
 
-// described holds what a model is told of each tool, <tool>.md, and the schemas of their arguments.
+// described holds the description of each tool, <tool>.md, and the schemas of their arguments.
 //
 //go:embed *.md *.json
 var described embed.FS

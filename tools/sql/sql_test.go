@@ -188,7 +188,7 @@ func TestConformance(t *testing.T) {
 		cases := map[string][]toolstest.Case{
 			"sql_schema": {{Arguments: ``}, {Arguments: `{"database":"db"}`}, {Arguments: `{"database":"none"}`, Fails: true}},
 			"sql_query": {
-				{Arguments: args(t, "SELECT * FROM customers ORDER BY id")}, // not of orders, which sql_execute changes beside it
+				{Arguments: args(t, "SELECT * FROM customers ORDER BY id")}, // not of orders, which sql_execute changes meanwhile
 				{Arguments: args(t, "SELEC"), Fails: true},
 				{Arguments: args(t, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"), Fails: true},
 			},
@@ -410,7 +410,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("the call goes on after it was cancelled")
+			t.Fatal("the call is still running after it was cancelled")
 		}
 		if got := d.rows(t, "SELECT count(*) FROM orders"); got != "[3]" {
 			t.Errorf("there are %s orders", got)
@@ -418,7 +418,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// Calls beside each other keep to the number of connections.
+// Calls in parallel keep to the number of connections.
 func TestTogether(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		t.Parallel()

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 // nameServer answers what the tests say.
 type nameServer struct {
 	mu    sync.Mutex
-	at    map[string][][]string // addresses of a name, for each time that it is looked up; the last for ever
+	at    map[string][][]string // addresses of a name, for each time that it is looked up; the last forever
 	asked map[string]int        // questions for addresses of IPv4
 }
 

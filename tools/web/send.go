@@ -72,7 +72,7 @@ func (b *browser) answer(ctx context.Context, c *tools.Call, in requestArgs) (to
 		case !messages.Leaves(c.Grants.Credentials, in.Credential):
 			return refused(fmt.Sprintf("the credential %q is not in the agent's grants", in.Credential)), nil
 		case headers.Get("Range") != "":
-			return wrong("headers", "must not hold Range beside a credential: a part of an answer could show a part of it"), nil
+			return wrong("headers", "must not hold Range together with a credential: a part of an answer could show a part of it"), nil
 		}
 	}
 	h := &hop{method: in.Method, url: u, headers: headers, body: in.Body}

@@ -2,7 +2,7 @@
 // something. Both reach only what the operator lists and the agent's grants leave, judged for each redirect anew and again at
 // the address that is dialled. They keep no cookie, ask no proxy, and never show a credential to the model.
 //
-// They are two tools because a tool has one effect: reads run beside each other, are made again after a failure and after a
+// They are two tools because a tool has one effect: reads run in parallel, are made again after a failure and after a
 // crash; a change is sent once, with a key, and its outcome may stay unknown.
 package web
 

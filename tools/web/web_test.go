@@ -309,7 +309,7 @@ func TestEchoedCredential(t *testing.T) {
 	}
 }
 
-// Calls run beside each other.
+// Calls run in parallel.
 func TestConcurrency(t *testing.T) {
 	all := make(chan struct{})
 	var n atomic.Int64

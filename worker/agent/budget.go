@@ -18,7 +18,7 @@ import (
 // model is the name that an agent gives, which may be empty too.
 type Price func(provider, model string, u messages.Usage) (usd float64, ok bool)
 
-// Overdue is the end of a run whose time is over, or whose conversation has grown too large; nil: it may go on.
+// Overdue is the end of a run whose time is over, or whose conversation has grown too large; nil: it may continue.
 func (s *State) Overdue(now time.Time) *Finish {
 	f := s.late(now)
 	if f == nil {

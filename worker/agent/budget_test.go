@@ -115,7 +115,7 @@ func TestWithin(t *testing.T) {
 				got = fmt.Sprintf("%s +%s %v/%v", got, w.Limit, w.Spent, w.Allowed)
 			}
 			if strings.HasPrefix(tc.want, "failed") || strings.HasPrefix(tc.want, "park") {
-				got = got[:min(len(got), len(tc.want))] // sentences may go on
+				got = got[:min(len(got), len(tc.want))] // sentences may continue
 			}
 			if got != tc.want {
 				t.Errorf("action %q, want %q", got, tc.want)

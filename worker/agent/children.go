@@ -72,7 +72,7 @@ func (s *State) delegated(r *record.Delegated) {
 	s.Delegations++
 }
 
-// Ending is how many calls have returned while children of theirs go on.
+// Ending is how many calls have returned while children of theirs still run.
 func (s *State) Ending() int {
 	if d := s.Delegation; d != nil && d.Done && d.Await.Open() > 0 {
 		return len(s.Earlier) + 1

@@ -41,7 +41,7 @@ func (s *State) warn(format string, args ...any) {
 	s.Trouble.Warnings = append(s.Trouble.Warnings, strict.Clip(fmt.Sprintf(format, args...), maxWarning))
 }
 
-// outlived notes an error after which the run goes on.
+// outlived notes an error after which the run continues.
 func (s *State) outlived(text string) {
 	s.Trouble.Last = strict.Clip(text, maxWarning)
 }

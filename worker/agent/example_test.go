@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// A run is its log, folded; the planner looks at the state alone, so another worker goes on where the log ends.
+// A run is its log, folded; the planner looks at the state alone, so another worker continues where the log ends.
 func ExampleState_Apply() {
 	run := messages.Ref{Tenant: "acme", Run: "greeting"}
 	def := messages.Definition{Name: "default"}

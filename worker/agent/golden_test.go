@@ -47,7 +47,7 @@ func readLog(t *testing.T, file string) []record.Entry {
 	return out
 }
 
-// Logs of every landing fold for ever, to the same state: through a cache at any point, and in one go.
+// Logs of every landing fold forever, to the same state: through a cache at any point, and in one go.
 func TestGoldenLogsFold(t *testing.T) {
 	files, err := filepath.Glob("../../messages/testdata/logs/*.jsonl")
 	if err != nil || len(files) == 0 {

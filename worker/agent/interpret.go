@@ -21,10 +21,10 @@ type Reading struct {
 	Calls  []messages.ToolCall // to make
 	Answer string              // the final one, if there are no calls
 	Broken string              // how it breaks the rules; nothing else counts then
-	Remedy string              // what the model is told beside that
+	Remedy string              // what the model is told in addition
 }
 
-// maxContinued bounds how often in a row the model is asked to go on: what is longer than that has no end.
+// maxContinued bounds how often in a row the model is asked to continue: what is longer than that has no end.
 const maxContinued = 5
 
 const (

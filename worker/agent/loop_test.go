@@ -145,9 +145,9 @@ func TestTruncatedReplies(t *testing.T) {
 	}{
 		"is a failure":                 {messages.Definition{MaxTokens: 7}, cut(1, "o"), "failed (model_truncated) the reply was cut at the limit of 7 tokens; raise maxTokens of the agent"},
 		"its calls are not made":       {messages.Definition{MaxTokens: 7}, cut(1, "o", "a", "b"), "failed (model_truncated) the reply was cut at the limit of 7 tokens; raise maxTokens of the agent"},
-		"goes on":                      {goesOn, cut(1, "The an"), "model 2"},
-		"goes on without text":         {goesOn, cut(1, ""), "model 2"},
-		"goes on without its calls":    {goesOn, cut(1, "", "a", "b"), "model 2"},
+		"continues":                    {goesOn, cut(1, "The an"), "model 2"},
+		"continues without text":       {goesOn, cut(1, ""), "model 2"},
+		"continues without its calls":  {goesOn, cut(1, "", "a", "b"), "model 2"},
 		"is joined":                    {goesOn, append(append(cut(1, "The an"), cut(2, "swer ")...), step(3), replied(3, messages.StopEnd, "is 7")), "completed The answer is 7"},
 		"has an end":                   {goesOn, six, "failed (model_truncated) the reply was cut at the limit of 7 tokens, 6 times in a row; raise maxTokens of the agent"},
 		"is counted in a row":          {goesOn, append(six[:10:10], append(round(6, "{}", "R"), append(cut(7, "a"), step(8), replied(8, messages.StopEnd, "b"))...)...), "completed ab"},

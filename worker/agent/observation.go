@@ -19,7 +19,7 @@ func readPlan(text string, tools []string) (*messages.Plan, error) {
 	return plan, plan.CheckTools(tools)
 }
 
-// decision is how the model says to go on.
+// decision is how the model says to continue.
 type decision struct {
 	Decision  record.Decision     `json:"decision"`
 	Reasoning string              `json:"reasoning,omitempty"`

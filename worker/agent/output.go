@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// maxWrong bounds what the model and the result are told of an answer that does not fit, in bytes.
+// maxWrong bounds what the model and the result say about an answer that does not fit, in bytes.
 const maxWrong = 2 << 10
 
 // OutputSchema is the schema of the run's final answer: the agent's, else the task's; empty: it is free.

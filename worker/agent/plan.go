@@ -26,7 +26,7 @@ type Planning struct {
 	Unseen   []string        `json:"unseen,omitempty"`   // ids of steps that have ended since the last decision
 	Decision record.Decision `json:"decision,omitempty"` // the last
 	Reason   string          `json:"reason,omitempty"`   // of it
-	FellBack bool            `json:"fellBack,omitempty"` // the last call failed, and the run goes on without its reply
+	FellBack bool            `json:"fellBack,omitempty"` // the last call failed, and the run continues without its reply
 	Outages  int             `json:"outages,omitempty"`  // calls in a row that did not reach the model
 	Pause    bool            `json:"pause,omitempty"`    // wait before the call is made again
 	Cause    *messages.Cause `json:"cause,omitempty"`    // of that wait

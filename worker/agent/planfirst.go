@@ -11,7 +11,7 @@ import (
 )
 
 // PlanFirst is the planner that makes a plan and then works it: the steps that wait for nothing run together, the
-// model is asked how to go on when they have ended, and at the end a summary is written. A plan that is given needs
+// model is asked how to continue when they have ended, and at the end a summary is written. A plan that is given needs
 // no planning call; one that is given and not observed needs no model at all.
 type PlanFirst struct{}
 
@@ -141,7 +141,7 @@ func (r *planRun) toolNames() []string {
 	return names
 }
 
-// observe is when the model is asked how to go on.
+// observe is when the model is asked how to continue.
 func (r *planRun) observe() string {
 	switch {
 	case r.Agent.Observe != "":
@@ -153,7 +153,7 @@ func (r *planRun) observe() string {
 	}
 }
 
-// gather ends the steps whose calls have a result and goes on with the other calls.
+// gather ends the steps whose calls have a result and continues with the other calls.
 func (r *planRun) gather() Action {
 	if d := (&Decide{Records: r.ends()}); d.Records != nil {
 		return d
@@ -246,7 +246,7 @@ func (r *planRun) advance() Action {
 	}
 }
 
-// ready reports whether a step may begin; why not for ever, if it may not.
+// ready reports whether a step may begin; why not forever, if it may not.
 func (r *planRun) ready(step *messages.PlanStep) (why string, ready bool) {
 	for _, id := range step.DependsOn {
 		switch at := r.p.Steps[id]; at.Status {

@@ -21,7 +21,7 @@ type play struct {
 	task    messages.Task
 	replies []string
 	answers map[string]string
-	told    map[int]string // by the number of the model call during which it is said
+	told    map[int]string // by the number of the model call during which it is sent
 
 	prompts []string // of the calls made, the last message of each
 	trace   []string
@@ -290,7 +290,7 @@ func TestPlanFirst(t *testing.T) {
 		"a critical step fails": {
 			task: given("a", "b<a"), answers: map[string]string{"a": "!no"}, want: "ready +a !a ~b failed tool_failed",
 		},
-		"a critical step fails and the model would go on": {
+		"a critical step fails and the model would continue": {
 			replies: []string{planJSON("a", "b"), goOn}, answers: map[string]string{"a": "!no"},
 			want: "plan ready +a +b !a -b observe continue failed tool_failed",
 		},
@@ -298,7 +298,7 @@ func TestPlanFirst(t *testing.T) {
 			replies: []string{planJSON("a", "b<a"), adapt(planOf("c")), goOn, "Done."}, answers: map[string]string{"a": "!no"},
 			want: "plan ready +a !a observe adapt ~b +c -c observe continue summary completed",
 		},
-		"a failed step is replaced under its id, and what depends on it goes on": {
+		"a failed step is replaced under its id, and what depends on it continues": {
 			replies: []string{planJSON("a?", "b<a"), adapt(planOf("a?<x", "x")), goOn, goOn, "Done."},
 			answers: map[string]string{"a": "!no"},
 			want:    "plan ready +a !a observe adapt +x -x observe continue +a !a observe continue ~b summary completed",

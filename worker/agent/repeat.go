@@ -15,7 +15,7 @@ import (
 
 // repeated finds loops in the results of a step, which are those of the open calls: the same call with the same result
 // as in the step before, and before that. The model is told in the transcript; the record of the result stays as it
-// is. A model that goes on regardless has as good as used up its steps: the run fails with max_steps.
+// is. A model that continues regardless has as good as used up its steps: the run fails with max_steps.
 func (s *State) repeated(results []messages.Block) {
 	limit := s.Agent.RepeatsAllowed()
 	if limit == 0 {

@@ -117,7 +117,7 @@ func TestResultOfAFailure(t *testing.T) {
 			s := state(t, tc.def, hi, tc.records...)
 			f, ok := agent.ToolCalling{}.Plan(s).(*agent.Finish)
 			if !ok {
-				t.Fatal("it goes on")
+				t.Fatal("it continues")
 			}
 			r := conclude(s, f)
 			if diff := cmp.Diff(any(tc.info), r.Error.Info); diff != "" {

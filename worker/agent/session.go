@@ -15,7 +15,7 @@ type JoinSession struct{}
 
 func (*JoinSession) action() {}
 
-// Next is what a run does next: its session comes before its plan, and the conversation so far before what is said in
+// Next is what a run does next: its session comes before its plan, and the conversation so far before what is new in
 // the run. Without turns a session is only a name.
 func (s *State) Next(p Planner, turns bool) Action {
 	if turns && s.Task.Session != "" && s.Cancel == nil && s.Failure == nil {

@@ -105,7 +105,7 @@ func turn(t *testing.T, d messages.Definition, from []messages.Message, ask stri
 	return call.Messages, s.Conversation(), summaries
 }
 
-// A long session stays within its window for ever.
+// A long session stays within its window forever.
 func TestSessionOfManyTurns(t *testing.T) {
 	for _, summary := range []string{messages.SummaryOff, messages.SummaryOn} {
 		t.Run(summary, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestConversationOfARunWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A log of before sessions had turns goes on without one.
+// A log of before sessions had turns continues without one.
 func TestOldRunOfASession(t *testing.T) {
 	s := &agent.State{}
 	d := messages.Definition{Name: "a"}

@@ -65,10 +65,10 @@ type State struct {
 
 	Unheard  []string `json:"unheard,omitempty"`  // what people told the run since its last model call began
 	Heard    []string `json:"heard,omitempty"`    // and before, of a run with a plan; else it is in the Transcript
-	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
+	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it continues
 
 	Delegation  *Delegation    `json:"delegation,omitempty"`  // the newest
-	Earlier     []*Delegation  `json:"earlier,omitempty"`     // those before it of which children go on
+	Earlier     []*Delegation  `json:"earlier,omitempty"`     // those before it whose children still run
 	Delegations int            `json:"delegations,omitempty"` // so far
 	Below       messages.Below `json:"below,omitzero"`        // what runs below used, as far as they told
 	Held        record.Share   `json:"held,omitzero"`         // what is set aside for those that did not
@@ -156,7 +156,7 @@ func (s *State) Advance(r record.Record) error {
 			s.Attempts++
 		}
 		s.Claims++
-		if r.Resumes != "" && s.Calling { // no call went on while it waited
+		if r.Resumes != "" && s.Calling { // no call continued while it waited
 			s.hear()
 		}
 		s.Head.Claim = r.Claim

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// cutText is what the model is asked to go on with.
+// cutText is what the model is asked to continue with.
 const cutText = "Your reply was cut at the token limit. A tool call in it was not made. Go on exactly where it stopped, " +
 	"without repeating anything; be brief."
 
@@ -37,7 +37,7 @@ func TestSteeredConversation(t *testing.T) {
 		"before the first call": {
 			records: []record.Record{told("a"), told("b"), step(1)}, want: "model 1", said: "user a, user b",
 		},
-		"a call that goes on does not know": {
+		"a call in flight does not know": {
 			records: []record.Record{step(1), told("a")}, want: "model 1", unheard: 1,
 		},
 		"a call that is made again after a crash neither": {

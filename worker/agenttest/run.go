@@ -22,7 +22,7 @@ import (
 // Start is when the clock of a test begins.
 func Start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// Clock begins at Start and goes on by a millisecond at every look. Safe for concurrent use.
+// Clock begins at Start and advances by a millisecond at every look. Safe for concurrent use.
 func Clock() func() time.Time {
 	var mu sync.Mutex
 	now := Start()

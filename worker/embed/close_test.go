@@ -111,7 +111,7 @@ func TestCloseDrains(t *testing.T) {
 	}
 }
 
-// A close whose time is up aborts what goes on.
+// A close whose time is up aborts what is in progress.
 func TestCloseAborts(t *testing.T) {
 	t.Parallel()
 	m := gate(agenttest.Replies())

@@ -97,7 +97,7 @@ func TestAbortBeforeTheRun(t *testing.T) {
 	}
 }
 
-// Run goes on where the log ends when the platform failed, and pays for nothing twice.
+// Run continues where the log ends when the platform failed, and pays for nothing twice.
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	m := agenttest.Replies(agenttest.Call("do", `{}`), agenttest.Text("done"))

@@ -12,7 +12,7 @@ import (
 )
 
 // Events yields every event of the run once and in order, from the first one, then as they come, and ends after
-// run_finished. It may be called before Run, while it goes on, and after it, and any number of times.
+// run_finished. It may be called before Run, during it, and after it, and any number of times.
 //
 // It reads the log at its own pace: a consumer that is slow, or stops reading, holds neither the run nor memory. It
 // ends with an error when ctx ends, and with ErrClosed when the service was closed before the run ended.

@@ -84,7 +84,7 @@ func ExampleConfig_hooks() {
 	service, err := embed.New(embed.Config{
 		Model: scripted.New(play), Tools: []tools.Tool{launch},
 		Hooks: []runner.Hook{{On: messages.HookPreTool, Func: func(_ context.Context, c messages.HookCall) (messages.HookAnswer, error) {
-			return messages.HookAnswer{Decision: messages.HookDeny, Reason: "nobody calls " + c.Tool.Name + " here"}, nil
+			return messages.HookAnswer{Decision: messages.HookDeny, Reason: "no run may call " + c.Tool.Name}, nil
 		}}},
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func ExampleConfig_hooks() {
 	fmt.Println(result.Actions[0].Output)
 	fmt.Println(result.Result)
 	// Output:
-	// Refused by a hook: nobody calls launch here
+	// Refused by a hook: no run may call launch
 	// I may not.
 }
 

@@ -48,8 +48,8 @@ func (s *Session) On(f func(messages.Event)) (off func()) { return s.feed.on(f) 
 // Run takes the run to its end and returns its result, whatever its status: a run that failed is a result, not an
 // error. While the run waits, Run waits.
 //
-// An error is ctx's cause, or says that the platform failed; Run may then be called again and goes on where the log
-// ends. ErrClosed: the service was closed, and the run does not go on. After the end it returns the same result.
+// An error is ctx's cause, or says that the platform failed; Run may then be called again and continues where the log
+// ends. ErrClosed: the service was closed, and the run does not continue. After the end it returns the same result.
 func (s *Session) Run(ctx context.Context) (messages.AgentResult, error) {
 	s.mu.Lock()
 	if s.running {
@@ -119,7 +119,7 @@ func (s *Session) Result() (messages.AgentResult, bool) {
 // Log is the log of the run so far.
 func (s *Session) Log() []record.Entry { return s.log.Entries(s.run) }
 
-// Abort asks the run to stop. What goes on is aborted, and Run returns the result, which is cancelled. Before the
+// Abort asks the run to stop. What is in progress is aborted, and Run returns the result, which is cancelled. Before the
 // first Run the run ends at once. ErrEnded: the run has ended.
 func (s *Session) Abort(ctx context.Context, reason string) error {
 	for {
@@ -149,7 +149,7 @@ func (s *Session) cancelUnbegun(ctx context.Context, ask *record.CancelRequested
 	return err
 }
 
-// Answer answers what the run waits for, and Run goes on. ErrNotWaiting: it waits for nothing, or has an answer, or asks
+// Answer answers what the run waits for, and Run continues. ErrNotWaiting: it waits for nothing, or has an answer, or asks
 // for an approval, which no answer is.
 func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
 	seq, park, err := s.parked(ctx)

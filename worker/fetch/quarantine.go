@@ -12,7 +12,7 @@ import (
 // ErrQuarantineFull means that too many runs wait for a trial.
 var ErrQuarantineFull = errors.New("too many runs wait in quarantine")
 
-// trialTime is how long a trial delays others. After it the run continues beside them.
+// trialTime is how long a trial delays others. After it the run continues in parallel with them.
 const trialTime = 10 * time.Second
 
 // quarantine tries runs that may be killing workers. A prime suspect is tried while no other run is on trial. The others are tried

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
-// A worker shares its free places between the tenants that have work, by weight. A tenant with a long queue does not
+// A worker shares its free slots between the tenants that have work, by weight. A tenant with a long queue does not
 // hold up the others.
 func Example() {
 	order := lanes.New()
@@ -21,7 +21,7 @@ func Example() {
 		order.Mark(lane)
 	}
 	took := map[string]int{}
-	for range 100 { // times that eight places are free
+	for range 100 { // times that eight slots are free
 		for _, share := range order.Share(8) {
 			n := min(share.N, queued[share.Lane])
 			queued[share.Lane] -= n

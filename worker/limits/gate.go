@@ -86,7 +86,7 @@ func (s *Set) InOrder() Gates {
 		{"budget", "ends a run before it exceeds a cap of its budget, or asks whether it may", &s.Budget},
 		{"not before", "keeps a task until its time", &s.NotBefore},
 		{"worker fit", "keeps a run for a worker that has its tools and labels", &s.Fit},
-		// Only about a run that goes on here.
+		// Only about a run that continues here.
 		{"budget warnings", "warn that a soft share of a cap is used", Func(s.Budget.warn)},
 		{"quota", "keeps a run whose tenant begins too many, or has spent its ceiling", &s.Quota},
 		{"semaphore", "gives the run its permits under the caps of its tenant, its agent and its concurrency key", &s.Semaphore},

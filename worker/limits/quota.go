@@ -29,7 +29,7 @@ type Quota struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 
-	hold *record.Parked // written by Start, Call and Clear: the run parks until its quota lets it go on
+	hold *record.Parked // written by Start, Call and Clear: the run parks until its quota lets it continue
 }
 
 // Clear forgets what was learned: the run was claimed again.

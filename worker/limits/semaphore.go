@@ -16,7 +16,7 @@ type Permits interface {
 	// SemaphoresOf are the semaphores of which a run must hold a permit while it works, in the order in which all runs ask.
 	SemaphoresOf(t *messages.Task) []string
 	// PausedFor is the semaphore of the pause that keeps a run from its next step; empty: there is none. Provider, unless it is
-	// empty, is one without which the run cannot go on.
+	// empty, is one without which the run cannot continue.
 	PausedFor(t *messages.Task, provider string) string
 	// Acquire asks for a permit of each, for the claim at a sequence. It returns the first that has none, where the run
 	// waits from now on; empty: it has them all.
@@ -32,7 +32,7 @@ type Semaphore struct {
 
 	acquired bool   // written by Before and Join: the run has its permits
 	waitsIn  string // written by Join: the semaphore that has none for it
-	withheld string // written by Withhold and Join: the paused provider without which the run cannot go on
+	withheld string // written by Withhold and Join: the paused provider without which the run cannot continue
 }
 
 // Before implements Gate, for the permits that a claim needs.

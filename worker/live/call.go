@@ -22,7 +22,7 @@ type Call struct {
 
 	mu        sync.Mutex // guards what follows
 	timer     *time.Timer
-	armed     bool     // the timer runs, or what it does goes on
+	armed     bool     // the timer runs, or what it does is in progress
 	try       int      // from 1
 	begun     bool     // something was published
 	shown     bool     // of this try
@@ -123,7 +123,7 @@ func (c *Call) Reset() {
 }
 
 // Close ends the call. What is left of a whole reply is published if some of it was; of any other it is forgotten, and
-// with it what may be the beginning of a secret. When Close returns nothing of the call goes on.
+// with it what may be the beginning of a secret. When Close returns the call has no goroutine left.
 func (c *Call) Close(whole bool) {
 	c.mu.Lock()
 	c.closed = true
@@ -258,7 +258,7 @@ func (c *Call) trickle(kind messages.LiveKind) *trickle {
 
 func (c *Call) newTrickle() *trickle { return newTrickle(c.p.cfg.Redact, c.shows.Redact > 0) }
 
-// callEnded passes on what was held back of a call, which goes on no more.
+// callEnded passes on what was held back of a call, which has ended.
 func (c *Call) callEnded() {
 	if c.call != nil {
 		c.wait(messages.LiveCall, c.calling, c.call.rest())

@@ -35,7 +35,7 @@ func (o *Output) Add(text []byte) {
 }
 
 // Close ends it. What is left is published if something was before, and if the program has ended; otherwise it is forgotten, and with
-// it what may be the beginning of a secret. When Close returns nothing of it goes on.
+// it what may be the beginning of a secret. When Close returns it has no goroutine left.
 func (o *Output) Close(ended bool) {
 	if o.c != nil {
 		o.c.Close(ended)

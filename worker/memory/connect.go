@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	dialTimeout  = time.Second // goes on in the background when an operation has given up
+	dialTimeout  = time.Second // continues in the background when an operation has given up
 	readTimeout  = time.Second // only where a context has no deadline
 	noRetries    = -1          // the circuit decides when to ask again
 	dialAttempts = 1

@@ -55,7 +55,7 @@ func (s *ShortTerm) judge(caller context.Context, pass circuit.Pass, err error) 
 		s.errors.Add(1)
 		if s.circuit.Fail(pass, circuit.Failure{}) {
 			s.config.Log.WarnContext(caller, "short-term memory is down", "err", err)
-			s.signal() // Run looks after it from now on
+			s.signal() // Run watches it from now on
 		}
 	}
 	return err

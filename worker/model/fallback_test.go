@@ -91,7 +91,7 @@ func TestRouterChoosesByNeeds(t *testing.T) {
 		"a long reply":               {model.Request{Models: []string{"small", "big"}, MaxTokens: 5000}, "reply big:", ""},
 		"a ceiling":                  {model.Request{Models: models, MaxPrice: price(2)}, "reply small:", ""},
 		"a ceiling of nothing":       {model.Request{Models: models, MaxPrice: price(0)}, "reply big:", ""},
-		"an unknown provider is not": {model.Request{Models: []string{"nobody/x", "eyes"}}, "reply eyes:", ""},
+		"an unknown provider is not": {model.Request{Models: []string{"unknown/x", "eyes"}}, "reply eyes:", ""},
 		"all too dear":               {model.Request{Models: []string{"text", "eyes"}, MaxPrice: price(1)}, "text/text-1: its price is unknown, and the agent has a maxPrice; eyes: it costs $1.00 in and $10.00 out per million tokens, more than the agent's maxPrice of $1.00", model.NoProvider},
 		"none sees":                  {model.Request{Models: []string{"text"}, Messages: image}, "text/text-1: it takes no images", model.NoProvider},
 		"none takes tools":           {model.Request{Model: "text", Tools: tools}, "text/text-1: it takes no tools", model.NoProvider},
@@ -279,7 +279,7 @@ func (s reversed) Select(_ context.Context, _ model.Request, from []model.Candid
 	}
 	out := slices.Clone(from)
 	slices.Reverse(out)
-	return append([]model.Candidate{{Endpoint: "nobody"}, out[0]}, out...)
+	return append([]model.Candidate{{Endpoint: "unknown"}, out[0]}, out...)
 }
 
 func TestSelector(t *testing.T) {

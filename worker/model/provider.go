@@ -68,7 +68,7 @@ type Delta struct {
 	Reply     *Reply
 }
 
-// CallPiece goes on with a tool call while the model writes it. A provider need not give any: the Reply has the calls
+// CallPiece continues with a tool call while the model writes it. A provider need not give any: the Reply has the calls
 // whole, and their ids there may be others.
 type CallPiece struct {
 	ID, Name  string // of the call, in each of its pieces

@@ -7,7 +7,7 @@ import (
 )
 
 // ReplyTime bounds the whole time of each call of a provider, from the request to the end of the reply: a server that
-// sends a byte now and then is never silent, and would hold its run for ever. A call that takes longer ends with an
+// sends a byte now and then is never silent, and would hold its run forever. A call that takes longer ends with an
 // *Error of class Timeout. Most must be above 0.
 func ReplyTime(p Provider, most time.Duration) Provider { return bounded{p, most} }
 

@@ -44,7 +44,7 @@ func (w *Writer) pass(text string, cut int) error {
 		if h.start >= cut {
 			break
 		}
-		if h.start >= covered { // else it goes on under the Mark before
+		if h.start >= covered { // else it continues under the Mark before
 			out = append(out, text[from:h.start]...)
 			out = append(out, Mark...)
 		}
@@ -62,7 +62,7 @@ func (w *Writer) pass(text string, cut int) error {
 	return nil
 }
 
-// clear is how much of a text cannot be the beginning of a secret that goes on behind its end.
+// clear is how much of a text cannot be the beginning of a secret that continues behind its end.
 func (r *Redactor) clear(text string) int {
 	for i := max(0, len(text)-r.longest+1); i < len(text); i++ {
 		for _, needle := range r.needles {

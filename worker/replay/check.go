@@ -137,7 +137,7 @@ func recorded(r record.Record) (string, bool) {
 		}
 		return fmt.Sprintf("end step %d: %s", r.Step, r.Status), true
 	case *record.Planned:
-		return "go on with the plan: " + string(r.Decision), true
+		return "continue with the plan: " + string(r.Decision), true
 	case *record.ToolStarted:
 		return "call the tool " + call(r.Call), true
 	case *record.Parked:

@@ -162,7 +162,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 					p.Plan.Steps[1].DependsOn = []string{"one"}
 				}
 			},
-			recorded: "go on with the plan: ready", planned: "go on with the plan: ready",
+			recorded: "continue with the plan: ready", planned: "continue with the plan: ready",
 		},
 		"a decision about the plan": {
 			log: "plan",
@@ -171,7 +171,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 					p.Decision = record.DecisionContinue
 				}
 			},
-			recorded: "go on with the plan: continue", planned: "go on with the plan: complete",
+			recorded: "continue with the plan: continue", planned: "continue with the plan: complete",
 		},
 		"a step of the plan failed": {
 			log: "plan",

@@ -29,7 +29,7 @@ func TestIdempotentCallsRunBesideOthers(t *testing.T) {
 		func(ctx context.Context, _ tools.Call, in putArgs) (tools.Result, error) {
 			mu.Lock()
 			if busy[in.On[:1]] {
-				t.Errorf("%s began beside another call on the same", in.On)
+				t.Errorf("%s began during another call on the same", in.On)
 			}
 			busy[in.On[:1]] = true
 			order = append(order, in.On)

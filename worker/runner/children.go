@@ -154,7 +154,7 @@ func (x *toolWork) clean(rules *policy.Rules, task *messages.Task) (found []poli
 	return found, nil
 }
 
-// collect makes the result of a call that has waited enough for its children. Those that go on are ended first: that enough have
+// collect makes the result of a call that has waited enough for its children. Those still running are ended first: that enough have
 // ended stays true, no matter which worker owns the run.
 func (x *toolWork) collect(ctx context.Context, a *agent.CollectChildren) (agent.Action, error) {
 	if err := x.cfg.Controller.EndChildren(ctx, x.run, x.journal.state.Head, "it is no longer waited for"); err != nil {

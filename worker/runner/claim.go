@@ -252,9 +252,9 @@ func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome
 		return true, Return, err
 	}
 	if c.Resumes != "" {
-		x.voice.say(ctx, slog.LevelInfo, "run goes on after a wait", slog.String("reason", c.Resumes))
+		x.voice.say(ctx, slog.LevelInfo, "run resumed after a wait", slog.String("reason", c.Resumes))
 	} else {
-		x.voice.say(ctx, slog.LevelInfo, "run goes on after another claim", slog.Int("without_progress", h.Attempt), slog.Int("delivery", c.Delivery))
+		x.voice.say(ctx, slog.LevelInfo, "run resumed after another claim", slog.Int("without_progress", h.Attempt), slog.Int("delivery", c.Delivery))
 	}
 	begins := h.ClaimSeq == 0 && h.Parent != nil
 	if begins && x.ticket.first() { // it was asked before the log was found

@@ -11,7 +11,7 @@ import (
 // store busy, and is far less than a worker may have slots.
 const atOnce = 128
 
-// commitLimiter lets a bounded number of runs commit at once, those first whose step has gone on for longest. When
+// commitLimiter lets a bounded number of runs commit at once, those first whose step has taken longest. When
 // thousands of runs hear from their models at the same time, each then has its next call under way after its own few
 // appends, and not after the first append of all others.
 type commitLimiter struct {
@@ -59,7 +59,7 @@ func (t *commitLimiter) leave() {
 	t.next()
 }
 
-// next hands a place on.
+// next hands a permit on.
 func (t *commitLimiter) next() {
 	if len(t.waiting) == 0 {
 		t.inside--

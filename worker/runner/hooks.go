@@ -162,7 +162,7 @@ func (x *hookWork) ending(s *agent.State, f *agent.Finish) (out []messages.HookC
 	return append(out, c)
 }
 
-// owe remembers a result that is about to be recorded for the hooks that are told of it.
+// owe remembers a result that is about to be recorded for the hooks that are notified of it.
 func (x *hookWork) owe(call messages.ToolCall, r *record.ToolReturned) {
 	if len(x.at(x.journal.state, messages.HookPostTool)) == 0 {
 		return

@@ -273,7 +273,7 @@ func TestHTTPHooksAreRefusedByDefault(t *testing.T) {
 	}
 }
 
-// A cancel that comes while a hook is asked is obeyed after it, and the hooks of the end are told of the cancel.
+// A cancel that comes while a hook is asked is obeyed after it, and the hooks of the end are notified of the cancel.
 func TestCancelWhileAHookIsAsked(t *testing.T) {
 	t.Parallel()
 	h := &heard{}

@@ -249,7 +249,7 @@ func TestDecider(t *testing.T) {
 	}
 	hooks.denied = &messages.RunError{Code: messages.CodePolicy}
 	if _, ends := x.plan(newJournal(t, j, nil).state).(*agent.Finish); !ends {
-		t.Error("a run that a hook refused goes on")
+		t.Error("a run that a hook refused continues")
 	}
 }
 

@@ -38,7 +38,7 @@ type planWorld struct {
 type mortal struct {
 	*runlog.Memory
 
-	left *int // appends that still succeed; nil: for ever
+	left *int // appends that still succeed; nil: forever
 }
 
 var errKilled = errors.New("killed")
@@ -169,7 +169,7 @@ func TestPlanStepsOverlap(t *testing.T) {
 	}
 }
 
-// A worker is killed at every append; another goes on. No step whose result is recorded is called again, and the
+// A worker is killed at every append; another continues. No step whose result is recorded is called again, and the
 // result is the same.
 func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 	plan := &messages.Plan{Steps: []messages.PlanStep{
@@ -292,7 +292,7 @@ func TestPlanOfATask(t *testing.T) {
 	}
 }
 
-// A step that needs an approval parks the run before its call, and the steps beside it are made first.
+// A step that needs an approval parks the run before its call, and the steps in parallel with it are made first.
 func TestPlanStepWaitsForApproval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refused bool

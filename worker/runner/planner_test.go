@@ -100,7 +100,7 @@ func (th *theatre) play(t *testing.T, turns ...string) {
 			t.Fatal(err)
 		}
 		th.events = append(th.events, record.Events(rrun, e)...)
-		cached, err := th.state.Encode() // another worker may go on at any point
+		cached, err := th.state.Encode() // another worker may continue at any point
 		if err != nil {
 			t.Fatal(err)
 		}

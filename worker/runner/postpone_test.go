@@ -122,7 +122,7 @@ func TestLongWaitsPark(t *testing.T) {
 	}
 }
 
-// After the park the same call is made again, and the run goes on as if nothing had been.
+// After the park the same call is made again, and the run continues as if nothing had been.
 func TestParkedModelCallIsMadeAgain(t *testing.T) {
 	w := newWaiting(t, func(call int) (*model.Reply, error) {
 		if call < 3 {
@@ -267,7 +267,7 @@ func TestAgentsFailureSettingsGoFirst(t *testing.T) {
 	}
 }
 
-// A plan goes on without an observation that does not come in time, although the circuit of the model is open.
+// A plan continues without an observation that does not come in time, although the circuit of the model is open.
 func TestPlanFallsBackWithAnOpenCircuit(t *testing.T) {
 	w := newPlanWorld(&messages.Plan{Steps: []messages.PlanStep{pstep("a", "echo", "A"), pstep("b", "echo", "B", "a")}})
 	w.def.Observe = messages.ObserveAlways

@@ -127,7 +127,7 @@ func TestATaskOverTheRateParks(t *testing.T) {
 	}
 }
 
-// One that found no place asks again when it wakes, as if it had been published then.
+// One that got no permit asks again when it wakes, as if it had been published then.
 func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
 	l := &limits{starts: []limitSaid{{hold: hold(queue.QuotaPerMinute, true)}, {hold: hold(queue.QuotaPerMinute, false)}}}
 	w := limitedRun(t, l, says)
@@ -150,7 +150,7 @@ func TestAnUnknownRateLetsTasksBegin(t *testing.T) {
 	w.completed()
 }
 
-// What a tenant may spend holds the next call back until it may be made, and the run goes on where it was.
+// What a tenant may spend holds the next call back until it may be made, and the run continues where it was.
 func TestASpentCeilingParks(t *testing.T) {
 	over := limitSaid{hold: hold(queue.QuotaCostPerDay, false)}
 	l := &limits{calls: []limitSaid{over, over}}

@@ -472,7 +472,7 @@ func TestPolicyAsksForApproval(t *testing.T) {
 	}
 }
 
-// Rules judge a result before a long one is kept in a file, and what a tool says of it beside the text.
+// Rules judge a result before a long one is kept in a file, and what a tool says about it besides the text.
 func TestPolicyOfALongResult(t *testing.T) {
 	dir := t.TempDir()
 	tool, err := tools.Func(messages.ToolSpec{Name: "say", Description: "Says.", Effect: messages.EffectRead},

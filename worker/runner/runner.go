@@ -65,7 +65,7 @@ type Config struct {
 	Prices        Prices                                // default: every price is unknown
 	Hooks         []Hook                                // called in every run, before the agent's own
 	HTTPHook      func(messages.Hook) (HookFunc, error) // makes an agent's HTTP hooks, or says why not; default: they are refused
-	Secrets       *policy.Redactor                      // Redact for text in pieces; without it a hook hears of a reply when it is whole
+	Secrets       *policy.Redactor                      // Redact for text in pieces; without it a hook gets a reply when it is complete
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
 	// messages.ErrUnknownPrompt, fails the run.
@@ -100,7 +100,7 @@ type Ticket struct {
 	Seq       uint64 // of the message in TASKS
 	After     uint64
 	Body      []byte // of a start ticket: the task
-	Trace     string // a traceparent beside the task, as it came, for one that has none
+	Trace     string // a traceparent that came with the task, as it came, for one that has none
 	Priority  messages.Priority
 	Queued    time.Time
 	Delivered int // how often this message was delivered, from 1
@@ -314,7 +314,7 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 
 // Run works a ticket. The error, if any, is for the log: the outcome holds all the same.
 //
-// Cancelling ctx with ErrShutdown aborts what is going on and hands the run back.
+// Cancelling ctx with ErrShutdown aborts what is in progress and hands the run back.
 func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -20,7 +20,7 @@ type voice struct {
 // maxSaid bounds texts of models and tools in the log, in bytes; events and records have them whole.
 const maxSaid = 1 << 10
 
-// say logs something about the run. What every run does is said at the level debug alone: at info an ordinary run
+// say logs something about the run. What every run does is logged at the level debug alone: at info an ordinary run
 // says nothing.
 func (x *voice) say(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	x.sayOf(ctx, x.state().Step, level, message, attrs...)

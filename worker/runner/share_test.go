@@ -122,7 +122,7 @@ func TestWorkspaceCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A run whose time is over while another has its workspace ends then, and its hooks hear of it.
+// A run whose time is over while another has its workspace ends then, and its hooks are notified.
 func TestDeadlineWhileAnotherHasTheWorkspace(t *testing.T) {
 	log, told := &runlog.Memory{}, &heard{}
 	r, asked := sharing(t, log, func(ctx context.Context, _, _ string) (*sandbox.Workspace, error) {

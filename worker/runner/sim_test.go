@@ -33,7 +33,7 @@ import (
 // The simulation runs the real core (Runner, Controller, planner, fold) in a world where everything that may happen
 // happens at random: a process is killed or paused at every operation, any task message is delivered again at any
 // time although its owner lives, an owner that is asked whether it lives may answer or not, acks are not fenced, reads are stale, events are stored late or never, people answer
-// and cancel, the dispatcher dies between its writes. Nothing is slept for: the scheduler picks which operation goes on.
+// and cancel, the dispatcher dies between its writes. Nothing is slept for: the scheduler picks which operation continues.
 
 // ablation switches one rule of docs/protocol.md off; the simulation must then find a violation.
 type ablation string
@@ -150,7 +150,7 @@ type stored struct {
 	out   *outbox
 }
 
-// op is a boundary: the scheduler decides when the process goes on, or whether it dies here.
+// op is a boundary: the scheduler decides when the process continues, or whether it dies here.
 func (p *process) op(label string) error {
 	p.w.mu.Lock()
 	if p.dead {
@@ -521,7 +521,7 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	return tools.Text("ok " + c.ID), nil
 }
 
-// expires reports whether parks of this seed have an end; the others wait for ever for their answer.
+// expires reports whether parks of this seed have an end; the others wait forever for their answer.
 func (w *world) expires() bool { return w.seed%3 == 0 }
 
 // violate counts; the caller holds mu.

@@ -82,7 +82,7 @@ func (f *simKin) forget(e *record.Entry) {
 	}
 }
 
-// heardAll looks at the end of a parent: it has been told of each end that was settled before.
+// heardAll looks at the end of a parent: it was notified of each end that was settled before.
 func (f *simKin) heardAll(w *sessionWorld, run messages.Ref) {
 	told, children := map[string]bool{}, []messages.Ref{}
 	for e := range w.log.Read(context.Background(), run, 0, runlog.Tail) {
@@ -100,7 +100,7 @@ func (f *simKin) heardAll(w *sessionWorld, run messages.Ref) {
 	for _, child := range children {
 		last, _ := w.last(child)
 		if unborn := last.Head.ClaimSeq == 0; w.told[child] && !unborn && !told[child.Run] { // that of an unborn child is settled before it is told
-			w.wrong("%s ended and was never told of the end of %s, which was settled before", run.Run, child.Run)
+			w.wrong("%s ended and was never notified of the end of %s, which was settled before", run.Run, child.Run)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (f *simKin) judge(w *sessionWorld) {
 					}
 				case *record.ChildEnded:
 					if told[[2]int{r.Number, r.Index}] != "" {
-						w.wrong("%s was told of child %d twice", run.Run, r.Index)
+						w.wrong("%s was notified of child %d twice", run.Run, r.Index)
 					}
 					told[[2]int{r.Number, r.Index}] = r.Status
 					if last, _ := w.last(messages.Ref{Tenant: run.Tenant, Run: r.Run}); last.Head.Status != r.Status {
@@ -274,7 +274,7 @@ func (f *simKin) judge(w *sessionWorld) {
 	}
 }
 
-// answered holds what the model was told of its children against their ends.
+// answered compares what the model was told about its children with their ends.
 func (f *simKin) answered(w *sessionWorld, run messages.Ref, r *record.ToolReturned, newest int, told map[[2]int]messages.Status) {
 	var got []messages.ChildResult
 	if err := json.Unmarshal([]byte(r.Result.Shown()), &got); err != nil {

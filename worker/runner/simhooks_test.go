@@ -17,7 +17,7 @@ func (p *process) hooks() (out []runner.Hook) {
 	}
 	for _, point := range messages.HookPoints() {
 		if point == messages.HookOnTokens {
-			continue // what runs beside the loop has no defined order
+			continue // what runs concurrently with the loop has no defined order
 		}
 		out = append(out, runner.Hook{On: point, Func: func(_ context.Context, c messages.HookCall) (messages.HookAnswer, error) {
 			if err := p.op("hook " + c.ID); err != nil {

@@ -237,7 +237,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 	}
 }
 
-// set changes a cap. Each worker that learns of more places looks at the line.
+// set changes a cap. Each worker that learns of more permits looks at the queue.
 func (c *simCapped) set(line string, n int) {
 	before, had := c.caps[line]
 	if n == runlog.NoCap {
@@ -294,7 +294,7 @@ func (c *simCapped) most(w *sessionWorld) int {
 	return simTenantCap
 }
 
-// worksSince reports whether a run went on after its claim, which it may not without its places.
+// worksSince reports whether a run continued after its claim, which it may not without its permits.
 func worksSince(w *sessionWorld, r messages.Ref, claim uint64) bool {
 	for e := range w.log.Heads(context.Background(), r, claim, runlog.Tail) {
 		for _, k := range e.Head.Kinds {
@@ -376,8 +376,8 @@ func TestSimulationOfLines(t *testing.T) {
 	}
 }
 
-// Without the settle of an end or a park that is found, a run whose owner died there keeps its place for ever. A read that
-// is stale leaves a run asleep that has its place.
+// Without the settle of an end or a park that is found, a run whose owner died there keeps its permit forever. A read that
+// is stale leaves a run asleep that has its permit.
 func TestSimulationOfLinesFailsWithout(t *testing.T) {
 	for name, tc := range map[string]struct{ noSettle, stale bool }{
 		"settle":      {noSettle: true},

@@ -23,7 +23,7 @@ import (
 )
 
 // The simulation of sessions: some runs of one session, with kills at every operation, messages delivered again while
-// their owner lives, cancels, summaries, and an order that is lost. It goes on from the world of the simulation of one
+// their owner lives, cancels, summaries, and an order that is lost. It continues from the world of the simulation of one
 // run; what that holds for one run, such as its queue and its events, is by run here.
 type sessionWorld struct {
 	*world
@@ -448,7 +448,7 @@ func (w *sessionWorld) judge() {
 	from, at := "", -1
 	for _, tn := range turns {
 		if tn.from != from {
-			w.wrong("%s goes on after %q, not after %q", tn.run, tn.from, from)
+			w.wrong("%s continues after %q, not after %q", tn.run, tn.from, from)
 		}
 		from = tn.run
 		if i := slices.Index(w.joined, tn.run); w.seed%4 != 2 && i < at {
@@ -490,7 +490,7 @@ func TestSimulationOfSessions(t *testing.T) {
 	}
 }
 
-// Without the settle of an end that is found, a run whose owner died there keeps the turn for ever.
+// Without the settle of an end that is found, a run whose owner died there keeps the turn forever.
 func TestSimulationOfSessionsFailsWithoutSettle(t *testing.T) {
 	for seed := range uint64(60) {
 		if sessionTrial(t, seed, true).bad != "" {

@@ -48,7 +48,7 @@ const (
 
 // Bounds of suspicion.
 const (
-	// From so many lost workers on a run is suspect. One loss is no evidence: the run died beside all the others of its worker.
+	// From so many lost workers on a run is suspect. One loss is no evidence: the run died with all the others of its worker.
 	suspectFrom = 2
 	// So many, the last of them alone in quarantine, are proof.
 	provenBy = 3

@@ -17,7 +17,7 @@ const maxTokensWaiting = 64 << 10
 // tokens tells hooks of a reply while it is written. It never waits for them. One goroutine uses it, like any
 // LiveReply; what it forwards to sees everything first.
 type tokens struct {
-	LiveReply // goes on as before
+	LiveReply // continues as before
 
 	pumps   []*pump
 	secrets *policy.Redactor

@@ -56,7 +56,7 @@ func key(t *testing.T) (file, public string) {
 	return file, strings.TrimSpace(public)
 }
 
-// audited runs an auditor beside a fleet until its folder shows something.
+// audited runs an auditor for a fleet until its folder shows something.
 func audited(t *testing.T, s settings.Audit, enough func(text string) bool) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestAuditOfAFleet(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	stdout, _, err := command(t, "verify", "--dir", s.Dir, "--public-key", public)
-	if err != nil || !strings.Contains(stdout, "all are as they were written\nnewest head: ") || strings.Contains(stdout, "nobody checked") {
+	if err != nil || !strings.Contains(stdout, "all are as they were written\nnewest head: ") || strings.Contains(stdout, "not checked") {
 		t.Errorf("%s %v", stdout, err)
 	}
 	// The copy is the same, and goes nowhere where something is.
@@ -191,7 +191,7 @@ func TestAuditOfAFleet(t *testing.T) {
 	if err != nil || strings.Count(stdout, "\n") < 6 {
 		t.Errorf("%s %v", stdout, err)
 	}
-	if stdout, stderr, err := command(t, "export", "--dir", s.Dir, "--tenant", "nobody"); err != nil || stdout != "" || stderr != "no such entries\n" {
+	if stdout, stderr, err := command(t, "export", "--dir", s.Dir, "--tenant", "unknown"); err != nil || stdout != "" || stderr != "no such entries\n" {
 		t.Errorf("%s %s %v", stdout, stderr, err)
 	}
 	// An attacker changes an entry.

@@ -121,7 +121,7 @@ func verdict(s *audit.Summary, known bool) string {
 	if s.Head.N > 0 {
 		fmt.Fprintf(&b, "newest head: %d:%s of %s, EVENTS up to %d\nsigned by %s\n", s.Head.N, s.Head.Hash, s.Head.At.Format(time.RFC3339), s.Head.Position, s.Head.Key)
 		if !known {
-			b.WriteString("That key was not checked to be yours: give it with --public-key.\n")
+			b.WriteString("This key was not checked: give the one that you trust with --public-key.\n")
 		}
 	}
 	return b.String()

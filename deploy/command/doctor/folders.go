@@ -48,9 +48,9 @@ func workspaces(dir string) []Finding {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := filepath.Dir(dir)
 		if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-			return []Finding{warn(check, do, "%s does not exist, nor does %s: a worker makes both", dir, parent)}
+			return []Finding{warn(check, do, "%s does not exist, nor does %s: a worker creates both", dir, parent)}
 		}
-		return []Finding{ok(check, "%s does not exist yet: a worker makes it", dir), disk("disk of workspaces", parent)}
+		return []Finding{ok(check, "%s does not exist yet: a worker creates it", dir), disk("disk of workspaces", parent)}
 	case err != nil:
 		return []Finding{fail(check, do, "%v", err)}
 	case !info.IsDir():

@@ -46,7 +46,7 @@ func (s *store) account(ctx context.Context) []Finding {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
 		return []Finding{fail("jetstream", "start nats-server with -js, or with a jetstream block in nats-server.conf", "it is off on this server")}
 	case errors.Is(err, bus.ErrOld):
-		return []Finding{fail("jetstream", "upgrade nats-server: schedules in streams are what needs it", "%v", err)}
+		return []Finding{fail("jetstream", "upgrade nats-server: Longshore needs its message schedules", "%v", err)}
 	case err != nil:
 		return []Finding{fail("jetstream", "look at the server's log; a cluster needs a majority of its servers", "%v", err)}
 	}
@@ -179,7 +179,7 @@ func (s *store) copies(context.Context) []Finding {
 		return append(out, warn("copies", "set LONGSHORE_REPLICAS=3 and change the streams with `nats stream edit --replicas 3`",
 			"1 of some streams in cluster %s: with its server the fleet stops", cluster))
 	case fewest != most:
-		return append(out, warn("copies", "give all streams as many with `nats stream edit --replicas`", "%d of some streams, %d of others", fewest, most))
+		return append(out, warn("copies", "give all streams the same number with `nats stream edit --replicas`", "%d of some streams, %d of others", fewest, most))
 	default:
 		return append(out, ok("copies", "%d of each stream in cluster %s", most, cluster))
 	}
@@ -220,14 +220,14 @@ type varz struct {
 func (s *store) syncing(ctx context.Context) []Finding {
 	const check = "sync interval"
 	if s.monitor == "" {
-		return []Finding{skip(check, "see that sync_interval in nats-server.conf is 100ms, or always, or give --monitor", "NATS tells it to no client")}
+		return []Finding{skip(check, "see that sync_interval in nats-server.conf is 100ms, or always, or give --monitor", "NATS shows it to no client")}
 	}
 	var v varz
 	if err := s.fetch(ctx, strings.TrimRight(s.monitor, "/")+"/varz", &v); err != nil {
 		return []Finding{warn(check, "check --monitor: it is http_port of nats-server.conf", "the monitoring of the server does not answer: %s", network(err))}
 	}
 	if v.JetStream.Config == nil {
-		return []Finding{warn(check, "check that --monitor is of the same server", "the monitoring endpoint reports no JetStream")}
+		return []Finding{warn(check, "check that --monitor is that of the same server", "the monitoring endpoint reports no JetStream")}
 	}
 	var out []Finding
 	switch c := v.JetStream.Config; {
@@ -275,7 +275,7 @@ func (s *store) storage(ctx context.Context) []Finding {
 	switch {
 	case err == nil:
 		return []Finding{ok(check, "the server stores")}
-	case errors.Is(err, errDenied), errors.Is(err, nats.ErrNoResponders): // without the stream, which is said elsewhere
+	case errors.Is(err, errDenied), errors.Is(err, nats.ErrNoResponders): // without the stream, which another check reports
 		return []Finding{skip(check, asDispatcher, "%v", err)}
 	case errors.Is(err, context.DeadlineExceeded):
 		return []Finding{fail(check, do, "the server acknowledges nothing that is stored: its disk is full, or was")}

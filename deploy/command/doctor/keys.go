@@ -17,7 +17,7 @@ const (
 	othersWrite = 0o022 // the group too
 )
 
-// keys looks at files with secrets, and whether those who sign are those who count.
+// keys checks files with secrets, and whether the keys that sign are those that are accepted.
 func (d *doctor) keys(context.Context) []Finding {
 	out := d.signing()
 	files := []struct{ variable, name string }{
@@ -43,7 +43,7 @@ func (d *doctor) keys(context.Context) []Finding {
 		}
 	}
 	if looked > 0 && len(out) == 0 {
-		out = append(out, ok("key files", "%d, for their owner alone", looked))
+		out = append(out, ok("key files", "%d, readable only by their owner", looked))
 	}
 	return out
 }
@@ -62,7 +62,7 @@ func secretFile(variable, name string) *Finding {
 	case info.Mode().Perm()&othersRead != 0:
 		f = warn("key files", "chmod 600 "+name, "%s: all users of this machine may read %s", variable, name)
 	case info.Mode().Perm()&othersWrite != 0:
-		f = warn("key files", "chmod 600 "+name, "%s: others than its owner may write %s", variable, name)
+		f = warn("key files", "chmod 600 "+name, "%s: users other than its owner may write %s", variable, name)
 	default:
 		file, err := document.Open(name)
 		if err == nil {
@@ -74,7 +74,7 @@ func secretFile(variable, name string) *Finding {
 	return &f
 }
 
-// signing looks at whose decisions count.
+// signing checks whose decisions count.
 func (d *doctor) signing() []Finding {
 	const check = "signing"
 	if d.env.role == roleWorker && d.env.dispatcher.SigningKey == "" {
@@ -83,19 +83,19 @@ func (d *doctor) signing() []Finding {
 			return []Finding{fail(check, "correct LONGSHORE_CONTROL_KEYS", "%v", err)}
 		}
 		if list == "" {
-			return []Finding{ok(check, "off: decisions of all who may append to a log count")}
+			return []Finding{ok(check, "off: decisions count without a signature")}
 		}
-		return []Finding{ok(check, "only decisions under LONGSHORE_CONTROL_KEYS count here")}
+		return []Finding{ok(check, "on: only decisions that LONGSHORE_CONTROL_KEYS have signed count")}
 	}
 	public, err := fleet.Signing(settings.Dispatcher{SigningKey: d.env.dispatcher.SigningKey, ControlKeys: d.env.dispatcher.ControlKeys})
 	switch {
 	case err != nil:
 		return []Finding{fail(check, "give workers and dispatchers the same LONGSHORE_CONTROL_KEYS, with the public key of each dispatcher (`longshore keys control`)", "%v", err)}
 	case public == "":
-		return []Finding{ok(check, "off: decisions of all who may append to a log count")}
+		return []Finding{ok(check, "off: decisions count without a signature")}
 	case d.env.dispatcher.ControlKeys == "":
-		return []Finding{warn(check, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to "+public, "decisions are signed with %s, and count unsigned here too", public)}
+		return []Finding{warn(check, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to "+public, "decisions are signed with %s, but unsigned ones count too", public)}
 	default:
-		return []Finding{ok(check, "with %s, which counts", public)}
+		return []Finding{ok(check, "on, with %s", public)}
 	}
 }

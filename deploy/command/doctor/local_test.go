@@ -31,7 +31,7 @@ func TestKeys(t *testing.T) {
 		text    string
 	}{
 		"off":              {nil, "signing", doctor.OK, "off"},
-		"its own":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed, "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "signing", doctor.OK, "which counts"},
+		"its own":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed, "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "signing", doctor.OK, "on, with "},
 		"not trusted":      {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed}, "signing", doctor.Warn, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to " + key.Public()},
 		"another's":        {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed, "LONGSHORE_CONTROL_KEYS=" + other.Public()}, "signing", doctor.Fail, "lacks " + key.Public()},
 		"no file":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=/none"}, "signing", doctor.Fail, "no such file"},
@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 		"no credentials":   {[]string{"NATS_CREDS=/none"}, "key files", doctor.Fail, "NATS_CREDS"},
 		"a folder as nkey": {[]string{"NATS_NKEY=" + t.TempDir()}, "key files", doctor.Fail, "is not a file"},
 		"a worker's": {
-			[]string{"REDIS_URL=none", "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "signing", doctor.OK, "only decisions under",
+			[]string{"REDIS_URL=none", "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "signing", doctor.OK, "on: only decisions",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestFolders(t *testing.T) {
 	}{
 		"private":        {"LONGSHORE_WORKSPACES=" + private, "workspaces", doctor.OK, private},
 		"open":           {"LONGSHORE_WORKSPACES=" + open, "workspaces", doctor.Warn, "chmod 700"},
-		"to be made":     {"LONGSHORE_WORKSPACES=" + filepath.Join(dir, "new"), "workspaces", doctor.OK, "a worker makes it"},
+		"to be made":     {"LONGSHORE_WORKSPACES=" + filepath.Join(dir, "new"), "workspaces", doctor.OK, "a worker creates it"},
 		"far from made":  {"LONGSHORE_WORKSPACES=" + filepath.Join(dir, "new", "er"), "workspaces", doctor.Warn, "nor does"},
 		"a file":         {"LONGSHORE_WORKSPACES=" + filepath.Join(dir, "agent.yaml"), "workspaces", doctor.Fail, "is not a folder"},
 		"kernel's":       {"LONGSHORE_WORKSPACES=/proc", "workspaces", doctor.Fail, "write a file in it"},

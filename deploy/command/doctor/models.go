@@ -46,7 +46,7 @@ func (d *doctor) models(ctx context.Context) []Finding {
 	looking.Wait()
 	out := slices.Concat(found...)
 	for _, name := range d.env.worker.PlainKeys() {
-		out = append(out, warn("model "+name, "name a variable with keyEnv, or a file with keyFile", "its key stands in the file of LONGSHORE_PROVIDERS"))
+		out = append(out, warn("model "+name, "name a variable with keyEnv, or a file with keyFile", "its key is in the file of LONGSHORE_PROVIDERS"))
 	}
 	return append(out, d.prices(all))
 }
@@ -147,7 +147,7 @@ func listAnswer(p *settings.Provider, at string, status int, body []byte, took t
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fail(check, "set a key that is valid and may use the model: "+p.Source(), "%s refuses the key (status %d)", at, status)
 	case status == http.StatusTooManyRequests:
-		return warn(check, "wait, or see limits and balance of the account", "%s answers, and has had enough requests for now (status 429)", at)
+		return warn(check, "wait, or see limits and balance of the account", "%s answers, but limits the rate of requests (status 429)", at)
 	case status == http.StatusPaymentRequired:
 		return fail(check, "top up the account", "%s refuses: the account has no credit (status 402)", at)
 	case status >= http.StatusInternalServerError:
@@ -246,5 +246,5 @@ func (d *doctor) prices(all []settings.Provider) Finding {
 	if known == 0 {
 		return ok(check, "no provider names a model that is paid for")
 	}
-	return ok(check, "known of all %d models that providers name", known)
+	return ok(check, "known for all %d models that providers name", known)
 }

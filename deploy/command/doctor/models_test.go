@@ -66,7 +66,7 @@ func TestProviders(t *testing.T) {
 		"forbidden":       {403, echo, doctor.Fail, "refuses the key (status 403)"},
 		"no money":        {402, echo, doctor.Fail, "has no credit"},
 		"no such path":    {404, "404", doctor.Warn, "the key was not tried"},
-		"too much":        {429, "", doctor.Warn, "enough requests"},
+		"too much":        {429, "", doctor.Warn, "limits the rate"},
 		"down":            {500, echo, doctor.Fail, "has a problem (status 500)"},
 		"leads elsewhere": {302, "", doctor.Warn, "status 302"},
 	} {
@@ -95,7 +95,7 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	for name, tt := range map[string]struct{ url, text, timeout string }{
 		"slow":              {slow.URL, "no answer in time", "300ms"},
 		"closed port":       {"http://" + closedPort(t), "nothing listens there", "10s"},
-		"no such host":      {"http://nobody.invalid", "http://nobody.invalid: ", "10s"},
+		"no such host":      {"http://unknown.invalid", "http://unknown.invalid: ", "10s"},
 		"an untrusted name": {secure.URL, "certificate is not trusted", "10s"},
 		"no TLS":            {strings.Replace(slow.URL, "http:", "https:", 1), "HTTP response to HTTPS client", "10s"},
 		"nonsense":          {"http://" + listen(t, "220 mail\r\n"), "http://127.0.0.1", "10s"},

@@ -77,7 +77,7 @@ func (d *doctor) servers(ctx context.Context) []Finding {
 		}
 		host := hostPort(u)
 		if err := d.dial(ctx, host); err != nil {
-			found = append(found, warn("nats server", "start it, or take it out of NATS_URL", "%s: %s", host, network(err)))
+			found = append(found, warn("nats server", "start it, or remove it from NATS_URL", "%s: %s", host, network(err)))
 		}
 	}
 	if len(found) == len(addresses) {

@@ -83,8 +83,8 @@ func TestNATS(t *testing.T) {
 		}, false, []expectation{
 			{"nats", doctor.Fail, "nothing listens there"},
 		}},
-		"no such host": {func(*testing.T) string { return "nats://nobody.invalid:4222" }, false, []expectation{
-			{"nats", doctor.Fail, "nobody.invalid:4222: "},
+		"no such host": {func(*testing.T) string { return "nats://unknown.invalid:4222" }, false, []expectation{
+			{"nats", doctor.Fail, "unknown.invalid:4222: "},
 		}},
 		"nonsense": {func(t *testing.T) string {
 			t.Helper()

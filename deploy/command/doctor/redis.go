@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/worker/memory"
 )
 
-// slowCache is what a cache should not take.
+// slowCache is the round trip from which on a cache counts as slow.
 const slowCache = 20 * time.Millisecond
 
 // probeKey is read, as workers read states, to see whether they may. Nothing has this name.
@@ -60,7 +60,7 @@ func (d *doctor) cacheFound(info map[string]string, took time.Duration) []Findin
 	const check = "redis"
 	version := info["redis_version"]
 	if version == "" {
-		version = "of a version that it does not tell"
+		version = "unknown version"
 	}
 	out := []Finding{ok(check, "%s, %s away", version, short(took))}
 	if took > slowCache {
@@ -70,9 +70,9 @@ func (d *doctor) cacheFound(info map[string]string, took time.Duration) []Findin
 	const advice = "set maxmemory and maxmemory-policy allkeys-lru in redis.conf: what is evicted is folded from the logs"
 	switch {
 	case policy == "":
-		return append(out, skip("redis eviction", advice, "it does not tell"))
+		return append(out, skip("redis eviction", advice, "the server does not show it"))
 	case most == "0" || most == "":
-		return append(out, warn("redis eviction", advice, "it has no limit of memory: it grows until the machine has none"))
+		return append(out, warn("redis eviction", advice, "it has no memory limit: it grows until the machine runs out of memory"))
 	case policy == "noeviction":
 		return append(out, warn("redis eviction", advice, "%s: once it is full, writes fail", policy))
 	default:
@@ -90,7 +90,7 @@ func cacheFailure(err error) Finding {
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"), strings.Contains(text, "invalid username-password"):
 		return fail(check, "correct user and password in REDIS_URL", "it refuses this password"+goesOn)
 	case strings.HasPrefix(text, "NOPERM"):
-		return fail(check, "give the user ~longshore:* and the commands of strings, scripts and streams (ACL SETUSER)", "its user may not do what workers do%s", goesOn)
+		return fail(check, "give the user ~longshore:* and the commands of strings, scripts and streams (ACL SETUSER)", "its user lacks permissions that workers need%s", goesOn)
 	case strings.HasPrefix(text, "LOADING"):
 		return warn(check, "wait until it has read its data", "it is starting")
 	case errors.Is(err, io.EOF), strings.Contains(text, "can't parse"), strings.Contains(text, "redis:"):
@@ -111,7 +111,7 @@ func infoFields(text string) map[string]string {
 	return out
 }
 
-// quiet takes what the Redis client would print: its errors are told.
+// quiet discards what the Redis client would print: its errors are reported.
 type quiet struct{}
 
 // Printf implements the client's logger.

@@ -78,7 +78,7 @@ func TestRedisServer(t *testing.T) {
 	}{
 		"full":      {[2]string{"maxmemory-policy", "noeviction"}, doctor.Warn, "once it is full, writes fail"},
 		"evicts":    {[2]string{"maxmemory-policy", "allkeys-lru"}, doctor.OK, "allkeys-lru"},
-		"unlimited": {[2]string{"maxmemory", "0"}, doctor.Warn, "no limit of memory"},
+		"unlimited": {[2]string{"maxmemory", "0"}, doctor.Warn, "no memory limit"},
 	} {
 		if err := rdb.ConfigSet(ctx, "maxmemory", "104857600").Err(); err != nil {
 			t.Fatal(err)
@@ -96,5 +96,5 @@ func TestRedisServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := examine(t, []string{"REDIS_URL=redis://weak:" + planted + "@" + address, environ[1]})
-	r.expect(t, "redis", doctor.Fail, "may not do what workers do")
+	r.expect(t, "redis", doctor.Fail, "lacks permissions")
 }

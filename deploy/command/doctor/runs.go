@@ -262,7 +262,7 @@ func (l *strandedRuns) left() int {
 
 func (l *strandedRuns) write(w io.Writer, fix bool) error {
 	if len(l.Runs) == 0 {
-		_, err := fmt.Fprintf(w, "looked at %d runs: none waits for nothing\n", l.Looked)
+		_, err := fmt.Fprintf(w, "checked %d runs: none is stuck\n", l.Looked)
 		return err
 	}
 	table := render.NewTable(w)

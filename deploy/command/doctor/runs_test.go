@@ -181,7 +181,7 @@ func TestStrandedRunIsRepaired(t *testing.T) {
 	if err != nil || r.Status != messages.StatusCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if out, err := runDoctor(t, environ, "runs", "--older", "0s"); err != nil || !strings.Contains(out, "none waits for nothing") {
+	if out, err := runDoctor(t, environ, "runs", "--older", "0s"); err != nil || !strings.Contains(out, "none is stuck") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -34,7 +34,7 @@ func (d *doctor) programs(ctx context.Context) []Finding {
 	case !granted:
 		return nil
 	case errors.Is(err, process.ErrUnavailable):
-		return []Finding{fail(check, "see docs/sandbox.md for what each layer needs, or take the tool out of the file of LONGSHORE_TOOLS", "%v", err)}
+		return []Finding{fail(check, "see docs/sandbox.md for what each layer needs, or remove the tool from the file of LONGSHORE_TOOLS", "%v", err)}
 	case err != nil:
 		return []Finding{fail(check, "correct the file of LONGSHORE_TOOLS", "a worker would not start: %v", err)}
 	default:

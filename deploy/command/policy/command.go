@@ -46,8 +46,8 @@ type trial struct {
 func testCommand(c *conn.Caller) *cobra.Command {
 	t := &trial{caller: c}
 	cmd := &cobra.Command{
-		Use: "test FILE [RUN...]", Short: "Tell what the rules of a file would have done to recorded runs",
-		Long: "Read the logs of runs and tell what the rules of a policy file, and those of the runs' agents, would have blocked,\n" +
+		Use: "test FILE [RUN...]", Short: "Show what the rules of a file would have done to recorded runs",
+		Long: "Read the logs of runs and show what the rules of a policy file, and those of the runs' agents, would have blocked,\n" +
 			"redacted, or had wait for a person. Without RUN it is the newest runs of the tenant. Nothing is called and nothing\n" +
 			"changes. The file is the one that LONGSHORE_POLICY names for workers.",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -57,6 +57,12 @@ func testCommand(c *conn.Caller) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0], args[1:]) },
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault // a file
+			}
+			return c.Completes(conn.Runs)(cmd, args, prefix)
+		},
 	}
 	t.Register(cmd)
 	cmd.Flags().StringVar(&t.agent, "agent", "", "only runs of this agent")
@@ -64,7 +70,7 @@ func testCommand(c *conn.Caller) *cobra.Command {
 	return cmd
 }
 
-// line is what is told of one finding, or of a run that cannot be read.
+// line is one finding as it is printed, or of a run that cannot be read.
 type line struct {
 	Run    string               `json:"run"`
 	Step   int                  `json:"step,omitempty"`
@@ -107,7 +113,7 @@ func (t *trial) run(cmd *cobra.Command, file string, ids []string) error {
 	})
 }
 
-// review judges the runs one after the other. A log that is gone, or newer than this program, is told of and left out.
+// review judges the runs one after the other. A log that is gone, or newer than this program, is reported and left out.
 func (t *trial) review(cmd *cobra.Command, client *dispatcher.Client, rules *settings.PolicyRules, ids []string) error {
 	layers := []policy.Layer{{Source: "fleet", Policy: rules.Fleet}, {Source: "tenant " + t.Tenant, Policy: rules.Tenants[t.Tenant]}}
 	var all []line

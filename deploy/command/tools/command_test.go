@@ -88,7 +88,7 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 }
 
 // The minute of docs/tools/mcp.md, with a server here in place of the one from npm: what is granted, pinned and called, and what
-// is said of a change.
+// is shown of a change.
 func TestPageOfMCP(t *testing.T) {
 	yaml, console := blocks(t, "yaml"), blocks(t, "console")
 	if len(yaml) != 4 || len(console) != 3 {
@@ -155,7 +155,7 @@ func TestPageOfMCP(t *testing.T) {
 	if got, err = run(t, environ, "pin", "files"); err != nil || !strings.Contains(got, "changed    files   list_directory") || !strings.Contains(got, "as before  files   read_text_file") {
 		t.Errorf("%s %v", got, err)
 	}
-	// A tool that the operator lists and the server does not have is told of, with the one that is meant.
+	// A tool that the operator lists and the server does not have is reported, with the one that was probably meant.
 	slip := filepath.Join(dir, "slip.yaml")
 	if err := os.WriteFile(slip, []byte(strings.Replace(granted, "[list_directory, ", "[list_dirctory, stow, ", 1)), 0o600); err != nil {
 		t.Fatal(err)

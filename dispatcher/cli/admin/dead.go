@@ -128,7 +128,7 @@ func (c deadLetters) listDead() *cobra.Command {
 		},
 	}
 	g.registerFilter(cmd)
-	cmd.Flags().IntVar(&limit, "limit", control.MaxDeadList, fmt.Sprintf("at most so many, up to %d", control.MaxDeadList))
+	cmd.Flags().IntVar(&limit, "limit", control.MaxDeadList, fmt.Sprintf("maximum number, up to %d", control.MaxDeadList))
 	return cmd
 }
 
@@ -222,8 +222,8 @@ func (c deadLetters) purgeDead() *cobra.Command {
 		},
 	}
 	g.registerFilter(cmd)
-	cmd.Flags().BoolVar(&g.all, "all", false, "all of the tenant")
-	cmd.Flags().BoolVar(&sure, "yes", false, "with --all or a filter: yes, remove them")
+	cmd.Flags().BoolVar(&g.all, "all", false, "all letters of the tenant")
+	cmd.Flags().BoolVar(&sure, "yes", false, "with --all or a filter: confirm that they are to be removed")
 	return cmd
 }
 

@@ -43,8 +43,8 @@ func (c indexes) index() *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "rebuild", Short: "Make the index again from the events, and wait until it is complete",
-		Long: "Make the index again from the stored events, while the fleet keeps working. Runs whose first events have\n" +
+		Use: "rebuild", Short: "Rebuild the index from the events, and wait until it is complete",
+		Long: "Rebuild the index from the stored events, while the fleet keeps working. Runs whose first events have\n" +
 			"expired keep their rows. If you interrupt the command, the dispatchers continue the rebuild.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -62,7 +62,7 @@ func (c fleets) pause() *cobra.Command {
 				case f.output.JSON:
 					return c.WriteJSON(cmd, p)
 				default:
-					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s is paused, everywhere within 2 seconds: steps in hand end first. Go on with `longshore resume %s`\n", p.QuotaRef, p.QuotaRef))
+					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s is paused, everywhere within 2 seconds: steps in progress end first. Resume with `longshore resume %s`\n", p.QuotaRef, p.QuotaRef))
 				}
 			})
 		},

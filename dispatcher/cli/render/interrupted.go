@@ -13,7 +13,7 @@ import (
 type Interrupted struct { //nolint:errname // it is what the person did, not what went wrong
 	Text string
 	Err  error
-	Run  messages.Ref // that goes on, if it is one
+	Run  messages.Ref // that continues, if it is one
 }
 
 func (e *Interrupted) Error() string { return e.Text }
@@ -21,7 +21,7 @@ func (e *Interrupted) Error() string { return e.Text }
 // Unwrap returns why the command ended.
 func (e *Interrupted) Unwrap() error { return e.Err }
 
-// Detached says that a run goes on without being followed.
+// Detached says that a run continues without being followed.
 func Detached(run messages.Ref, err error) *Interrupted {
 	return &Interrupted{
 		Text: fmt.Sprintf("Detached; run %s is still running. Follow: %s. Stop: %s.", run.Run, Command("watch", run), Command("cancel", run)),

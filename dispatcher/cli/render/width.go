@@ -9,7 +9,7 @@ var widths = &runewidth.Condition{StrictEmojiNeutral: true} //nolint:gochecknogl
 const (
 	DefaultWidth = 80
 	MinWidth     = 20   // a line that is cut to less no longer tells anything
-	wholeWidth   = 2000 // of a line's text that is not cut; a hostile one must not fill the screen for ever
+	wholeWidth   = 2000 // of a line's text that is not cut; a hostile one must not fill the screen forever
 	PlainWidth   = 240  // of a line's text where the width is unknown; the result is shown whole anyway
 )
 

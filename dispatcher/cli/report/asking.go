@@ -71,7 +71,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 		return nil
 	}
 	if !queue.ParkReasonOf(waits.Reason).Person {
-		return nil // it goes on by itself
+		return nil // it continues by itself
 	}
 	status, err := client.Status(ctx, run)
 	if err != nil || status.Waits != waits.Reason || status.Sequence > e.Number() {

@@ -72,7 +72,7 @@ func (r *run) end(id string) (text string, ok bool) {
 	return text, true
 }
 
-// working says which calls go on.
+// working says which calls are in flight.
 func (r *run) working() string {
 	switch n := len(r.calls); n {
 	case 0:

@@ -17,8 +17,8 @@ type Options struct {
 	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is made visible
 	Tree     bool              // show the runs below a run that is watched too; lines begin with whose they are
 	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
-	User     string            // who decides and changes things, when nothing else is said
-	Tenant   string            // whose runs, when nothing else is said. Default: messages.DefaultTenant
+	User     string            // who decides and changes things, by default
+	Tenant   string            // whose runs, by default. Default: messages.DefaultTenant
 	Ask      *Asker            // asks what runs wait for; nil: RunTasks gives up when one waits for a person
 	Advice   string            // what else to say then
 

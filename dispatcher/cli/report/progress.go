@@ -90,7 +90,7 @@ func (r *run) now() string {
 	return render.Visible(fmt.Sprintf("step %d · %s", r.step, r.doing))
 }
 
-// since is when what can be trusted says the run began, never later than when it was first heard of.
+// since is when what can be trusted says the run began, never later than its first event.
 func (r *run) since(queued time.Time) {
 	if !queued.IsZero() && queued.Before(r.began) {
 		r.began = queued

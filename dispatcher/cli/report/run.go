@@ -20,7 +20,7 @@ const maxAtOnce = 64
 // RunTasks submits tasks, shows their steps on steps while they are worked, and of a single task on a terminal the
 // replies while they are written, and writes each result, as soon as it is
 // there, to results: its text, or the AgentResult as a line of JSON. The error is a *RunFailed of the first run that
-// did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched: an *Interrupted.
+// did not complete, once all have ended. When ctx ends, what was submitted continues without being watched: an *Interrupted.
 // A run that waits for a person is asked about by Options.Ask, or is left with a *NeedsPerson.
 func RunTasks(
 	ctx context.Context, client *dispatcher.Client, tasks []messages.Task, steps, results io.Writer, options Options, asJSON bool,

@@ -232,7 +232,7 @@ func (r *run) waits(d messages.RunWaiting) render.Line {
 
 func (r *run) resumed(d messages.RunWaiting) render.Line {
 	r.doing = r.working()
-	return render.Line{Mark: render.Info, Text: "goes on after waiting for " + d.Reason}
+	return render.Line{Mark: render.Info, Text: "resumed after waiting for " + d.Reason}
 }
 
 func (r *run) budgetWarned(d messages.BudgetWarning) render.Line {
@@ -276,7 +276,7 @@ func (r *run) modelFailed(d messages.ErrorData) render.Line {
 	r.whole(r.step)
 	r.doing = "ending after an error"
 	if d.Fallback != "" {
-		r.doing = "going on after an error: " + d.Fallback
+		r.doing = "continuing after an error: " + d.Fallback
 	}
 	r.failure, r.failedIn = d.Message, r.step
 	return render.Line{Mark: render.Bad, Text: r.inStep("the model call failed: " + d.Message), Note: string(d.Code), Whole: true}

@@ -12,7 +12,7 @@ import (
 )
 
 // WatchAndReport shows a run from its first event to its end, fetches its whole result and shows that. The error is a
-// *RunFailed, and the result is there too, when the run failed or was cancelled. When ctx ends the run goes on.
+// *RunFailed, and the result is there too, when the run failed or was cancelled. When ctx ends the run continues.
 //
 // A run whose log is gone and whose events are kept ends with the shortened result of its last event, and a note.
 func WatchAndReport(
@@ -70,7 +70,7 @@ func StoppedWatching(ctx context.Context, err error, run messages.Ref) error {
 	case render.WasInterrupted(ctx):
 		return render.Detached(run, err)
 	}
-	return render.Worded(fmt.Sprintf("stopped waiting for run %s, which does not stop it: see `%s`", run.Run, render.Command("status", run)), err)
+	return render.Worded(fmt.Sprintf("stopped waiting; run %s is still running: see `%s`", run.Run, render.Command("status", run)), err)
 }
 
 // ResultOf is the result in run_finished; nil when it cannot be read.

@@ -40,7 +40,7 @@ func (c decisions) approvals() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many, up to %d", control.MaxApprovals))
+	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("maximum number, up to %d", control.MaxApprovals))
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func (c decisions) writeApprovals(cmd *cobra.Command, s *conn.Shared, list *cont
 	case list.More:
 		return render.Write(cmd.ErrOrStderr(), "there are more: see them with --limit\n")
 	case len(list.Approvals) == 0 && !s.Output.JSON:
-		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("nothing of tenant %s waits for an approval\n", s.Tenant))
+		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("no call of tenant %s waits for an approval\n", s.Tenant))
 	default:
 		return nil
 	}

@@ -191,7 +191,7 @@ func (c batches) batchList() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many, up to 200")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number, up to 200")
 	return cmd
 }
 

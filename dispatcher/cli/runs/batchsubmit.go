@@ -124,7 +124,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		case o.dry:
 			return c.showCheck(cmd, o, check)
 		case check.Invalid > 0 && !o.spec.SkipInvalid:
-			return fmt.Errorf("%s of %d are wrong: nothing was submitted; --skip-invalid leaves them out", render.Count(int64(check.Invalid), "line"), check.Lines+check.Invalid)
+			return fmt.Errorf("nothing was submitted: %d of %s invalid; --skip-invalid skips them", check.Invalid, render.Count(int64(check.Lines+check.Invalid), "line"))
 		}
 		if file, ok := in.(io.Seeker); ok {
 			if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -157,7 +157,7 @@ func (c batches) showCheck(cmd *cobra.Command, o *consignment, check *dispatcher
 	if o.Output.JSON {
 		err = c.WriteJSON(cmd, check)
 	} else {
-		err = render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s right, %d wrong, about %s of input; nothing was submitted\n%s",
+		err = render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s valid, %d invalid, about %s of input; nothing was submitted\n%s",
 			render.Count(int64(check.Lines), "line"), check.Invalid, render.Tokens(check.Tokens), estimate(check)))
 	}
 	if err == nil && check.Invalid > 0 && !o.spec.SkipInvalid {
@@ -185,7 +185,7 @@ func estimate(check *dispatcher.BatchCheck) string {
 // followEvery is how often a batch that is followed is asked for.
 const followEvery = time.Second
 
-// follow shows how a batch goes on, until it has ended.
+// follow shows how a batch proceeds, until it has ended.
 func (c batches) follow(cmd *cobra.Command, s *conn.Shared, client *dispatcher.Client, ref messages.BatchRef) error {
 	bar := &report.Bar{Options: &c.Options, Out: cmd.ErrOrStderr()}
 	defer bar.Clear()
@@ -218,7 +218,7 @@ func (c batches) follow(cmd *cobra.Command, s *conn.Shared, client *dispatcher.C
 	}
 }
 
-// detachedBatch says that a batch goes on without being followed.
+// detachedBatch says that a batch continues without being followed.
 func detachedBatch(ref messages.BatchRef, err error) *render.Interrupted {
 	of := messages.Ref{Tenant: ref.Tenant, Run: ref.ID}
 	return &render.Interrupted{

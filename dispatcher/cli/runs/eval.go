@@ -52,7 +52,7 @@ func Eval(open OpenFleet, options report.Options) *cobra.Command {
 	}
 	f.Register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.options.Agent, "agent", "", "the agent that works every case, instead of the suite's")
+	flags.StringVar(&f.options.Agent, "agent", "", "agent that works every case, instead of the suite's")
 	flags.IntVar(&f.options.Repeat, "repeat", 0, "how often each case is run, instead of the suite's value")
 	flags.IntVar(&f.options.Parallel, "parallel", 0, "how many runs work at once, instead of the suite's value")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")

@@ -59,7 +59,7 @@ func (c decisions) inbox() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many of each kind, up to %d", control.MaxApprovals))
+	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("maximum number of each kind, up to %d", control.MaxApprovals))
 	return cmd
 }
 
@@ -96,7 +96,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 			continue
 		case err != nil:
 			return nil, false, err
-		case why.Waits == r.Waits: // it has not gone on since
+		case why.Waits == r.Waits: // it has not continued since
 			out = append(out, letter{Kind: why.Waits, Tenant: tenant, ID: r.ID, Agent: r.Agent, Since: why.Since, Until: why.Until, Text: why.Text})
 		}
 	}
@@ -126,7 +126,7 @@ func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []lett
 	case more:
 		return render.Write(cmd.ErrOrStderr(), "there are more: see them with --limit\n")
 	case len(letters) == 0 && !s.Output.JSON:
-		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("nothing of tenant %s waits for a person\n", s.Tenant))
+		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("no run of tenant %s waits for a person\n", s.Tenant))
 	default:
 		return nil
 	}

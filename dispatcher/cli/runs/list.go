@@ -53,7 +53,7 @@ func (c runs) list() *cobra.Command {
 	}
 	f.Register(cmd)
 	f.registerFilter(cmd)
-	cmd.Flags().IntVar(&f.limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many runs, up to %d", maxListed))
+	cmd.Flags().IntVar(&f.limit, "limit", conn.DefaultListed, fmt.Sprintf("maximum number of runs, up to %d", maxListed))
 	return cmd
 }
 

@@ -30,7 +30,7 @@ func (c runs) steer() *cobra.Command {
 				case s.Output.JSON:
 					return c.WriteJSON(cmd, status)
 				default:
-					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("told: run %s is %s: see `%s`\n", run.Run, render.Visible(string(status.Status)), render.Command("watch", run)))
+					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("sent: run %s is %s: see `%s`\n", run.Run, render.Visible(string(status.Status)), render.Command("watch", run)))
 				}
 			})
 		},

@@ -50,7 +50,7 @@ func (c submissions) submit() *cobra.Command {
 	}
 	o.Register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "the agent that works it")
+	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "agent that works the task")
 	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
 	flags.StringVar(&o.task.Session, "session", "", "name of the session that the task belongs to")
 	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")

@@ -61,7 +61,7 @@ func eachPage(
 			return nil, err
 		}
 		if page.Transcript == nil {
-			return nil, render.Worded("the dispatcher is of a version that knows no transcripts: upgrade it", nil)
+			return nil, render.Worded("the dispatcher's version does not support transcripts: upgrade it", nil)
 		}
 		if err := each(page); err != nil {
 			return nil, err

@@ -48,11 +48,11 @@ func (c runs) watch() *cobra.Command {
 	s.Register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s (default: until the run ends)")
 	cmd.Flags().BoolVar(&how.deltas, "deltas", false, "show replies while they are written")
-	cmd.Flags().BoolVar(&how.children, "children", false, "show all runs below it too: those to which it delegates, and to which they do")
+	cmd.Flags().BoolVar(&how.children, "children", false, "also show all runs below it: its children, and theirs")
 	return cmd
 }
 
-// watched is what a watch shows beside the events of its run.
+// watched is what a watch shows besides the events of its run.
 type watched struct{ deltas, children bool }
 
 func (c runs) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, how watched) error {
@@ -107,7 +107,7 @@ func (c runs) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messa
 	return tell(cmd, result)
 }
 
-// within lets a command watch for a time; 0: for ever. What it watches goes on.
+// within lets a command watch for a time; 0: forever. What it watches continues.
 func within(cmd *cobra.Command, timeout time.Duration, client *dispatcher.Client, run messages.Ref, watch func() error) error {
 	if timeout == 0 {
 		return watch()

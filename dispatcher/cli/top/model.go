@@ -35,9 +35,9 @@ type topModel struct {
 
 	seconds  [topSeconds]topSecond // by the second modulo topSeconds
 	runs     map[messages.Ref]*topRun
-	noRuns   string                   // what is said when none works
+	noRuns   string                   // the text when none works
 	stopped  map[messages.Ref]topStop // runs that ended or began to wait within topLate
-	waiting  map[messages.Ref]string  // agents of runs that wait: the event with which a run goes on does not name it
+	waiting  map[messages.Ref]string  // agents of runs that wait: the event with which a run continues does not name it
 	failures []topFailure             // newest first
 	tenants  []string                 // seen, newest first
 
@@ -220,7 +220,7 @@ func (m *topModel) second(now time.Time) *topSecond {
 	return s
 }
 
-// run is a run that works. When there are too many, the one that nothing was heard of for longest is forgotten.
+// run is a run that works. When there are too many, the one with the oldest last event is forgotten.
 func (m *topModel) run(run messages.Ref, now time.Time) *topRun {
 	r, ok := m.runs[run]
 	if !ok {
@@ -308,7 +308,7 @@ type topRates struct {
 	Unpriced  int `json:"unpricedCalls,omitempty"`
 }
 
-// rates of the seconds before now. The one that goes on does not count, but at the beginning.
+// rates of the seconds before now. The current second does not count, but at the beginning.
 func (m *topModel) rates(now time.Time) topRates {
 	over := now.Sub(m.began).Seconds()
 	recent, minute := min(max(over, 1), topRecent), min(max(over, 1), topSeconds)
@@ -403,7 +403,7 @@ func (m *topModel) key(name string, now time.Time) bool {
 	return true
 }
 
-// hold keeps what is known now, to be shown while the model goes on.
+// hold keeps what is known now, to be shown while the model continues.
 func (m *topModel) hold(now time.Time) {
 	held := *m
 	held.failures, held.problems, held.runs = slices.Clone(m.failures), maps.Clone(m.problems), map[messages.Ref]*topRun{}

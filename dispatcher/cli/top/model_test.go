@@ -59,7 +59,7 @@ func busy(t *testing.T) (m *topModel, now time.Time) {
 		switch {
 		case i%10 == 9:
 			m.event(topEvent(t, "acme", id, messages.EventRunFinished,
-				ended(messages.StatusFailed, "model_failed", "the \x1b[2Jmodel is \u202egone 二二二, and nobody knows when it comes back to us")), at)
+				ended(messages.StatusFailed, "model_failed", "the \x1b[2Jmodel is \u202egone 二二二, and no one knows when it comes back to us")), at)
 		case i%3 == 0:
 			m.event(topEvent(t, "acme", id, messages.EventToolExecutionStart, messages.ToolExecution{ToolName: "write\x07_file"}), at)
 		default:
@@ -338,7 +338,7 @@ func TestTopSeedsFromTheIndex(t *testing.T) {
 	waits.Time = now.Add(time.Second)
 	m.event(waits, now)
 	if diff := cmp.Diff([]string{"b"}, answer(topRunning("b", now.Add(time.Minute)))); diff != "" {
-		t.Errorf("it went on since: %s", diff)
+		t.Errorf("it changed since: %s", diff)
 	}
 	if got := answer(); got != nil {
 		t.Errorf("it is no longer listed: %v", got)
@@ -381,7 +381,7 @@ func TestTopKeepsTheAgentOverAWait(t *testing.T) {
 	}
 }
 
-// Events that are stored late do not bring back a run that has ended or waits, nor keep one from working that went on.
+// Events that are stored late do not bring back a run that has ended or waits, nor keep one from working that continued.
 func TestTopOfEventsStoredOutOfOrder(t *testing.T) {
 	number := func(n int, e *messages.Event) *messages.Event { e.Sequence = strconv.Itoa(n); return e }
 	story := func(run string) []*messages.Event {

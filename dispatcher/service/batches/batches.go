@@ -90,7 +90,7 @@ func (bs *Batches) changeBatch(ctx context.Context, ref messages.BatchRef, fresh
 	return nil, fmt.Errorf("change batch %s: other clients keep changing it; try again", ref)
 }
 
-// openBatch begins a batch or an attempt to go on with one. A batch whose lines are all there is returned as it is.
+// openBatch begins a batch or an attempt to continue with one. A batch whose lines are all there is returned as it is.
 func (bs *Batches) openBatch(ctx context.Context, body []byte) (any, error) {
 	var req control.BatchOpen
 	if err := strict.Decode(body, &req); err != nil {

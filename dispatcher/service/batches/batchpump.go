@@ -114,7 +114,7 @@ func (bs *Batches) moveBatch(ctx context.Context, ref messages.BatchRef) {
 	switch {
 	case errors.Is(err, batches.ErrBatchMoved), errors.Is(err, batches.ErrNoBatch): // another dispatcher moves it
 	case err != nil && ctx.Err() == nil:
-		bs.cfg.Log.WarnContext(ctx, "move a batch", "batch", ref.ID, "err", err) // the next look goes on
+		bs.cfg.Log.WarnContext(ctx, "move a batch", "batch", ref.ID, "err", err) // the next look continues
 	case more:
 		bs.pump.wake(ref)
 	}

@@ -47,7 +47,7 @@ func (dl *DeadLetters) Handlers() request.Handlers {
 	}
 }
 
-// eachDead calls do with the letters that fit, limit at most. Next is the letter to go on after, 0 at the end.
+// eachDead calls do with the letters that fit, limit at most. Next is the letter to continue after, 0 at the end.
 func (dl *DeadLetters) eachDead(ctx context.Context, req control.DeadListRequest, most int, do func(*deadletters.Letter) error) (next uint64, err error) {
 	if err := req.Check(); err != nil {
 		return 0, err

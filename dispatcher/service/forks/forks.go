@@ -179,7 +179,7 @@ func (c *cut) result() (*record.Started, error) {
 		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the run has not begun step %d; the last one is %d", c.step, c.last)}
 	}
 	if call := unreturned(c.started.Prefix); call != "" {
-		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the call %s still went on when step %d began", strict.Clip(call, 64), c.step)}
+		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the call %s was still running when step %d began", strict.Clip(call, 64), c.step)}
 	}
 	data, err := record.EncodeRecords(c.started.Prefix)
 	if err != nil {
@@ -237,7 +237,7 @@ func (fs *Forks) choose(ctx context.Context, started *record.Started, req *contr
 	return started.Agent.Validate()
 }
 
-// fits reports why an agent cannot go on with what was begun.
+// fits reports why an agent cannot continue with what was begun.
 func fits(started *record.Started, def *messages.Definition) error {
 	bad := func(format string, args ...any) error {
 		return &messages.FieldError{Field: "agent", Reason: fmt.Sprintf(format, args...)}

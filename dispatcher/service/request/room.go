@@ -12,5 +12,5 @@ type Room func() int64
 // Page is how many bytes the entries of one page may have.
 func (r Room) Page() int { return min(MaxPageBytes, r.Beside(pageRoom)) }
 
-// Beside is how many bytes of a message are left beside a frame of so many bytes.
+// Beside is how many bytes of a message are left after a frame of so many bytes.
 func (r Room) Beside(frame int) int { return int(r()) - frame }

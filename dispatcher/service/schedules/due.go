@@ -78,7 +78,7 @@ func (s *Schedules) begin(ctx context.Context, sc *control.Schedule, o occurrenc
 		case err != nil:
 			return st, err
 		case goesOn && sc.Overlap == control.OverlapSkip:
-			reason := "run " + last.Run + " goes on"
+			reason := "run " + last.Run + " is still running"
 			if o.planned {
 				return s.skip(ctx, sc, o.at, reason, ledger, revision)
 			}

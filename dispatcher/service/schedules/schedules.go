@@ -105,7 +105,7 @@ func nextDue(sc *control.Schedule, now, after time.Time) (d control.Due, ok bool
 }
 
 // Run takes what is due until ctx ends, and looks at all schedules at the start and from time to time: one
-// whose next occurrence was lost goes on.
+// whose next occurrence was lost continues.
 func (s *Schedules) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.cfg.Store.Dues(ctx, s.due) })

@@ -166,7 +166,7 @@ func (ws *Webhooks) deliver(ctx context.Context, d webhooks.Delivery) (again tim
 		ws.sent.delivered.Add(1)
 		return 0, true
 	}
-	if ctx.Err() != nil { // another dispatcher goes on
+	if ctx.Err() != nil { // another dispatcher continues
 		return 0, false
 	}
 	ws.sent.failed.Add(1)

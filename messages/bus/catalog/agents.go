@@ -239,7 +239,7 @@ func (cat *Catalog) AgentHistory(ctx context.Context, name string) ([]control.Ch
 	return changes, err
 }
 
-// DeleteAgent removes an agent; its history stays, and its runs go on. Other processes may begin runs of it for two
+// DeleteAgent removes an agent; its history stays, and its runs continue. Other processes may begin runs of it for two
 // more seconds; messages.ErrUnknownAgent: there is none.
 func (cat *Catalog) DeleteAgent(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	if err := r.Check(); err != nil {

@@ -237,12 +237,12 @@ func TestAgents(t *testing.T) {
 	if d, err := cat.Agent(bustest.Context(t), messages.LiteAgent); err != nil || d.Planner != messages.PlannerJSON || *d.Temperature != 0 {
 		t.Errorf("built in: got %+v, %v", d, err)
 	}
-	for _, name := range []string{"nobody", "*", "a.b", ""} {
+	for _, name := range []string{"unknown", "*", "a.b", ""} {
 		if _, err := cat.Agent(bustest.Context(t), name); !errors.Is(err, messages.ErrUnknownAgent) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	if _, err := cat.Agent(bustest.Context(t), "nobody"); !strings.Contains(fmt.Sprint(err), `"nobody"; known: default, run-lite, writer`) {
+	if _, err := cat.Agent(bustest.Context(t), "unknown"); !strings.Contains(fmt.Sprint(err), `"unknown"; known: default, run-lite, writer`) {
 		t.Errorf("got %v", err)
 	}
 	def.Instructions = "Write well."

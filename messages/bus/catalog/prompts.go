@@ -115,7 +115,7 @@ func (cat *Catalog) PromptHistory(ctx context.Context, id string) ([]control.Cha
 	return changes, err
 }
 
-// DeletePrompt removes a prompt; its history stays, and runs that began with it go on. It fails with
+// DeletePrompt removes a prompt; its history stays, and runs that began with it continue. It fails with
 // messages.ErrUnknownPrompt when there is none.
 func (cat *Catalog) DeletePrompt(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	if err := r.Check(); err != nil {

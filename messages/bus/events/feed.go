@@ -18,7 +18,7 @@ const feedIdle = time.Second
 // Fed is a message of EVENTS with its place, for who keeps a position of its own. The zero Fed says that nothing has
 // come for a second.
 type Fed struct {
-	Position uint64 // to go on after: the sequence in the stream
+	Position uint64 // to continue after: the sequence in the stream
 	Subject  string
 	Time     time.Time // when it was stored, by the server's clock
 	Data     []byte    // as it was published

@@ -157,7 +157,7 @@ func (p *pageTail) page(ctx context.Context, now time.Time) error {
 		return p.failed(ctx, err)
 	}
 	if page.More && page.Next <= p.after {
-		return fmt.Errorf("follow %s: a page of events does not go on", p.run)
+		return fmt.Errorf("follow %s: a page of events does not advance", p.run)
 	}
 	p.expired = p.expired || page.Expired
 	for i, s := range page.Events {
@@ -225,7 +225,7 @@ func (st *Store) eventsByPages(ctx context.Context, tenant string, since time.Ti
 		for more := true; more; {
 			page, err := st.bus.Pages()(ctx, &r)
 			if err == nil && page.More && page.Next <= r.After {
-				err = errors.New("a page does not go on")
+				err = errors.New("a page does not advance")
 			}
 			if err != nil {
 				yield(messages.Event{}, fmt.Errorf("read events: %w", err))

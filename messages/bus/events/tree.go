@@ -169,7 +169,7 @@ func (t *tree) hear(h heardOf, yield func(messages.Event, error) bool) (on bool,
 	return yield(*e, nil), nil
 }
 
-// isChild reports whether run_started names the parent that was told of. The id of a child may be that of another run, whose task
+// isChild reports whether run_started names the parent that was announced. The id of a child may be that of another run, whose task
 // came from elsewhere.
 func (m *member) isChild(started *messages.Event) bool {
 	var d messages.RunStarted

@@ -165,7 +165,7 @@ func (w *watching) isSettled(g Gap) bool {
 	return time.Since(w.held[g.Last+1].stored) > settledAfter*w.patience
 }
 
-// marker stands for the events of a gap, and goes on after it.
+// marker stands for the events of a gap, and continues after it.
 func (w *watching) marker(ctx context.Context, g Gap) (messages.Event, error) {
 	kind := TypeEventsMissing
 	if g.First == 1 && w.isSettled(g) { // else they would have been seen, or may still come

@@ -36,7 +36,7 @@ type Query struct {
 // Times of a read of log entries.
 const (
 	logQuiet = 500 * time.Millisecond // without an entry: who logs the end of a run is done by then
-	// A consumer that was told of entries and does not bring them: they were removed before it came to them.
+	// A consumer that announced entries and does not deliver them: they were removed before it came to them.
 	logMissing = 5 * time.Second
 	logLook    = 200 * time.Millisecond // for the next of those that are stored
 )

@@ -13,7 +13,7 @@ import (
 // DefaultCapsRefresh is how often Caps looks whether quotas changed.
 const DefaultCapsRefresh = 2 * time.Second
 
-// Caps is a view of all quotas as they were when Load returned last: a line that got more places since is never missed.
+// Caps is a view of all quotas as they were when Load returned last: a semaphore that got more permits since is never missed.
 // Safe for concurrent use.
 type Caps struct {
 	quotas *Quotas
@@ -39,18 +39,18 @@ func (qs *Quotas) NewCaps(every time.Duration) *Caps {
 }
 
 // Cap implements runlog.Caps.
-func (c *Caps) Cap(line string) int { return c.now.Load().cap(line) }
+func (c *Caps) Cap(semaphore string) int { return c.now.Load().cap(semaphore) }
 
-func (q *quotasAt) cap(line string) int {
-	of, ok := queue.QuotaOfSemaphore(line)
+func (q *quotasAt) cap(semaphore string) int {
+	of, ok := queue.QuotaOfSemaphore(semaphore)
 	if !ok {
 		return runlog.NoCap
 	}
 	granted := q.of[of]
 	switch {
-	case queue.IsPauseSemaphore(line) && granted.Paused != nil:
+	case queue.IsPauseSemaphore(semaphore) && granted.Paused != nil:
 		return 0
-	case queue.IsPauseSemaphore(line) || granted.MaxRunning == 0:
+	case queue.IsPauseSemaphore(semaphore) || granted.MaxRunning == 0:
 		return runlog.NoCap
 	case granted.Paused != nil && of.Kind == queue.QuotaTenant:
 		return 0 // whom it was given to would only go and wait for the end of the pause
@@ -59,7 +59,7 @@ func (q *quotasAt) cap(line string) int {
 	}
 }
 
-// Load reads the quotas if any changed, and returns the lines that have more places than before.
+// Load reads the quotas if any changed, and returns the semaphores that have more permits than before.
 func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
 	all, version, err := c.quotas.allGranted(ctx)
 	if err != nil {
@@ -72,23 +72,23 @@ func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
 	now := &quotasAt{version, all}
 	c.now.Store(now)
 	for of := range old.of {
-		for _, line := range []string{string(of.Kind) + "." + of.Name, queue.PauseSemaphore(of)} {
-			before, after := old.cap(line), now.cap(line)
+		for _, semaphore := range []string{string(of.Kind) + "." + of.Name, queue.PauseSemaphore(of)} {
+			before, after := old.cap(semaphore), now.cap(semaphore)
 			if before != runlog.NoCap && (after == runlog.NoCap || after > before) {
-				wider = append(wider, line)
+				wider = append(wider, semaphore)
 			}
 		}
 	}
 	return wider, nil
 }
 
-// Run keeps the caps up to date until ctx ends. It calls look for each line that has more places than before, again if
+// Run keeps the caps up to date until ctx ends. It calls look for each semaphore that has more permits than before, again if
 // that fails. A look may take long: meanwhile the caps are kept up to date all the same.
-func (c *Caps) Run(ctx context.Context, look func(ctx context.Context, line string) error) {
+func (c *Caps) Run(ctx context.Context, look func(ctx context.Context, semaphore string) error) {
 	ticker := time.NewTicker(c.every)
 	defer ticker.Stop()
 	var owed []string        // lines to look at
-	var failed chan []string // of the looks that go on; nil: none do
+	var failed chan []string // of the looks in progress; nil: none do
 	defer func() {
 		if failed != nil {
 			<-failed
@@ -118,11 +118,11 @@ func (c *Caps) Run(ctx context.Context, look func(ctx context.Context, line stri
 }
 
 // lookAt returns the lines at which a look failed.
-func (c *Caps) lookAt(ctx context.Context, lines []string, look func(ctx context.Context, line string) error) (failed []string) {
-	for _, line := range lines {
-		if err := look(ctx, line); err != nil && ctx.Err() == nil {
-			c.quotas.bus.Log().WarnContext(ctx, "give the places of a line", "line", line, "err", err)
-			failed = append(failed, line)
+func (c *Caps) lookAt(ctx context.Context, lines []string, look func(ctx context.Context, semaphore string) error) (failed []string) {
+	for _, semaphore := range lines {
+		if err := look(ctx, semaphore); err != nil && ctx.Err() == nil {
+			c.quotas.bus.Log().WarnContext(ctx, "give the places of a semaphore", "semaphore", semaphore, "err", err)
+			failed = append(failed, semaphore)
 		}
 	}
 	return failed

@@ -52,7 +52,7 @@ func (qs *Quotas) ceiling(ctx context.Context, tenant string, now time.Time) (li
 	return limit, text, until, nil
 }
 
-// Freed reports whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
+// Freed reports whether a run that is parked for a quota may continue before its time, because the limit was raised or taken
 // away.
 func (qs *Quotas) Freed(ctx context.Context, run messages.Ref, p *record.Parked, now time.Time) (bool, error) {
 	if p.Limit == queue.QuotaPerMinute {

@@ -30,8 +30,8 @@ type Spending interface {
 // New returns the quotas that a bus holds. Ceilings on cost compare with spending.
 func New(b *bus.Bus, spending Spending) *Quotas { return &Quotas{bus: b, spending: spending} }
 
-// Quota is what an operator granted, with its revision; no limit and 0 if there is no quota. What is stored and
-// cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
+// Quota is what an operator granted, with its revision; no limit and 0 if there is no quota. An unreadable
+// quota fails closed: what this process read before applies, and without that the quota is a pause.
 func (qs *Quotas) Quota(ctx context.Context, of queue.QuotaRef) (q queue.Quota, revision uint64, err error) {
 	if err := of.Check(); err != nil {
 		return q, 0, err

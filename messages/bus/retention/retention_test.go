@@ -88,7 +88,7 @@ func TestRetain(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok, err := bustest.Logs(b).Last(bustest.Context(t), goes); !ok || err != nil {
-		t.Errorf("the run that goes on: %v, %v", ok, err)
+		t.Errorf("the run that has not ended: %v, %v", ok, err)
 	}
 	if ok, err := bustest.Logs(b).Ended(bustest.Context(t), ended); !ok || err != nil {
 		t.Errorf("its end is kept among the events: %v, %v", ok, err)
@@ -182,7 +182,7 @@ func (c *gatherer) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// What is queued, scheduled or stored beside the log of a run goes with it.
+// What is queued, scheduled or stored for a run besides its log goes with it.
 func TestPurgeTakesAll(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	kept := retention.New(b, bustest.Logs(b))

@@ -78,8 +78,8 @@ func TestRoster(t *testing.T) {
 	if n, ok := r.Trials("a"); n != 2 || !ok {
 		t.Errorf("trials of a: %d, %t", n, ok)
 	}
-	if _, ok := r.Trials("nobody"); ok {
-		t.Error("trials of one that nobody knows are known")
+	if _, ok := r.Trials("unknown"); ok {
+		t.Error("trials of an unknown worker are known")
 	}
 	announce(t, b, messages.WorkerStatus{ID: "b", Name: "b", Draining: true})
 	until(t, "b drains", func() bool { return slices.Equal(idsOf(r.Live()), []string{"a", "c"}) })

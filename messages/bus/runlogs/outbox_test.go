@@ -122,7 +122,7 @@ func TestOutboxThatCannotSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.AwaitConnected(t, b)
-	if err := out.Flush(bustest.Context(t)); err != nil { // the same outbox goes on
+	if err := out.Flush(bustest.Context(t)); err != nil { // the same outbox continues
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(bustest.Numbers(1, 3), bustest.StoredNumbers(t, b, bus.EveryEvent)); diff != "" {

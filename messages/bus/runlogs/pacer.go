@@ -45,7 +45,7 @@ func (p *pacer) hold(o *outbox) {
 	}
 }
 
-// look calls release in a moment, which goes on for as long as anything is held back.
+// look calls release in a moment, which continues for as long as anything is held back.
 func (p *pacer) look() { time.AfterFunc(paceEvery, p.release) }
 
 // release sends what it may. An outbox that is not ready comes first the next time.

@@ -49,7 +49,7 @@ func TestDueOfADeadDispatcher(t *testing.T) {
 	select {
 	case <-took:
 	case <-ctx.Done():
-		t.Fatal("nobody took the occurrence")
+		t.Fatal("no dispatcher took the occurrence")
 	}
 	if d := time.Since(died); d > 15*time.Second {
 		t.Errorf("the occurrence waited %v for a dispatcher that was dead", d)

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// headerOccurrences has what a Ledger holds beside the state. It stands in a header, not in the body, so that it changes
+// headerOccurrences has what a Ledger holds besides the state. It stands in a header, not in the body, so that it changes
 // with the state in one step and dispatchers that do not know it can still read the state.
 const headerOccurrences = "Longshore-Occurrences"
 

@@ -25,7 +25,7 @@ func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	logs := bustest.Logs(b)
 	k := &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
-	line := queue.KeySemaphore("t", "deploy")
+	semaphore := queue.KeySemaphore("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var placed []string
@@ -38,7 +38,7 @@ func TestLineJoinedByMany(t *testing.T) {
 				t.Error(err)
 			}
 			for range 2 { // again is harmless
-				waits, err := k.Acquire(bustest.Context(t), run, last.Head.ClaimSeq, []string{line}, 3)
+				waits, err := k.Acquire(bustest.Context(t), run, last.Head.ClaimSeq, []string{semaphore}, 3)
 				if err != nil {
 					t.Error(err)
 				}
@@ -51,7 +51,7 @@ func TestLineJoinedByMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	l, _, err := semaphores.New(b).Semaphore(bustest.Context(t), line)
+	l, _, err := semaphores.New(b).Semaphore(bustest.Context(t), semaphore)
 	if err != nil || len(placed) != 3 || len(l.Permits) != 3 || l.Limit != 3 {
 		t.Errorf("%v have a place, %+v, %v", placed, l, err)
 	}
@@ -66,28 +66,28 @@ func TestLineJoinedByMany(t *testing.T) {
 
 func TestLineOrder(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, line := bustest.Context(t), queue.TenantSemaphore("t")
+	ctx, semaphore := bustest.Context(t), queue.TenantSemaphore("t")
 	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
 	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
-		if err := semaphores.New(b).Wait(ctx, line, r); err != nil {
+		if err := semaphores.New(b).Wait(ctx, semaphore, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, more, err := semaphores.New(b).Ahead(ctx, line, refs[2], 10); n != 2 || more || err != nil {
+	if n, more, err := semaphores.New(b).Ahead(ctx, semaphore, refs[2], 10); n != 2 || more || err != nil {
 		t.Errorf("%d ahead, %t, %v", n, more, err)
 	}
-	if n, more, err := semaphores.New(b).Ahead(ctx, line, refs[2], 1); n != 1 || !more || err != nil {
+	if n, more, err := semaphores.New(b).Ahead(ctx, semaphore, refs[2], 1); n != 1 || !more || err != nil {
 		t.Errorf("%d ahead, %t, %v", n, more, err)
 	}
 	var got []messages.Ref
 	for range refs {
-		run, at, err := semaphores.New(b).First(ctx, line)
+		run, at, err := semaphores.New(b).First(ctx, semaphore)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, run)
 		for range 2 { // again is harmless
-			if err := semaphores.New(b).Unwait(ctx, line, run, at); err != nil {
+			if err := semaphores.New(b).Unwait(ctx, semaphore, run, at); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,20 +95,20 @@ func TestLineOrder(t *testing.T) {
 	if diff := cmp.Diff(refs, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, at, err := semaphores.New(b).First(ctx, line); at != 0 || err != nil {
-		t.Errorf("somebody waits at %d, %v", at, err)
+	if _, at, err := semaphores.New(b).First(ctx, semaphore); at != 0 || err != nil {
+		t.Errorf("a run waits at %d, %v", at, err)
 	}
 }
 
 func TestLineRefuses(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "t", Run: "r"}
-	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
-		if err := semaphores.New(b).PutSemaphore(bustest.Context(t), line, 0, queue.Semaphore{}); err == nil {
-			t.Errorf("%q was stored", line)
+	for _, semaphore := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
+		if err := semaphores.New(b).PutSemaphore(bustest.Context(t), semaphore, 0, queue.Semaphore{}); err == nil {
+			t.Errorf("%q was stored", semaphore)
 		}
-		if err := semaphores.New(b).Wait(bustest.Context(t), line, run); err == nil {
-			t.Errorf("somebody waits in %q", line)
+		if err := semaphores.New(b).Wait(bustest.Context(t), semaphore, run); err == nil {
+			t.Errorf("a run waits in %q", semaphore)
 		}
 	}
 	if err := semaphores.New(b).Wait(bustest.Context(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
@@ -131,8 +131,8 @@ func TestCaps(t *testing.T) {
 		slices.Sort(wider)
 		return wider
 	}
-	const line, paused = "tenant.t", "paused.tenant.t"
-	if caps.Cap(line) != runlog.NoCap {
+	const semaphore, paused = "tenant.t", "paused.tenant.t"
+	if caps.Cap(semaphore) != runlog.NoCap {
 		t.Error("a cap before there is one")
 	}
 	for _, tc := range []struct {
@@ -141,15 +141,15 @@ func TestCaps(t *testing.T) {
 		wider       []string
 	}{
 		{queue.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
-		{queue.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
+		{queue.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{semaphore}},
 		{queue.Quota{MaxRunning: 1, Paused: &queue.Pause{}}, 0, 0, nil}, // no run is woken only to wait elsewhere
-		{queue.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, line}},
-		{queue.Quota{Paused: &queue.Pause{}}, runlog.NoCap, 0, []string{line}},
+		{queue.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, semaphore}},
+		{queue.Quota{Paused: &queue.Pause{}}, runlog.NoCap, 0, []string{semaphore}},
 		{queue.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},
 	} {
 		wider := grant(tc.quota)
-		if diff := cmp.Diff(tc.wider, wider); diff != "" || caps.Cap(line) != tc.cap || caps.Cap(paused) != tc.paused {
-			t.Errorf("%+v: %d, %d %s", tc.quota, caps.Cap(line), caps.Cap(paused), diff)
+		if diff := cmp.Diff(tc.wider, wider); diff != "" || caps.Cap(semaphore) != tc.cap || caps.Cap(paused) != tc.paused {
+			t.Errorf("%+v: %d, %d %s", tc.quota, caps.Cap(semaphore), caps.Cap(paused), diff)
 		}
 	}
 }
@@ -179,9 +179,9 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		caps.Run(run, func(ctx context.Context, line string) error {
+		caps.Run(run, func(ctx context.Context, semaphore string) error {
 			select {
-			case looks <- line:
+			case looks <- semaphore:
 				return <-goOn
 			case <-ctx.Done():
 				return ctx.Err()
@@ -195,8 +195,8 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 	grant(queue.Quota{MaxRunning: 3})
 	becomes(3)
 	goOn <- errors.New("no server")
-	if line := <-looks; line != "tenant.t" {
-		t.Errorf("looked at %s", line)
+	if semaphore := <-looks; semaphore != "tenant.t" {
+		t.Errorf("looked at %s", semaphore)
 	}
 	goOn <- nil
 	stop()

@@ -181,7 +181,7 @@ func TestIntakeOfTheLargest(t *testing.T) {
 	}
 }
 
-// An INTAKE that obeys rollups is refused; one that is not there is made beside streams of earlier versions.
+// An INTAKE that obeys rollups is refused; a missing one is made next to streams of earlier versions.
 func TestSetupOfIntake(t *testing.T) {
 	_, nc := bustest.OpenNew(t)
 	js := bustest.NewJetStream(t, nc)

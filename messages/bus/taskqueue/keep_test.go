@@ -91,7 +91,7 @@ func TestHandOver(t *testing.T) {
 		}
 		<-h.asked
 	}
-	if kept, err := d.HandOver(bustest.Context(t), "nobody", h.run, h.claim); kept || !errors.Is(err, taskqueue.ErrSilent) {
+	if kept, err := d.HandOver(bustest.Context(t), "unknown", h.run, h.claim); kept || !errors.Is(err, taskqueue.ErrSilent) {
 		t.Errorf("a dead owner: kept %v, %v", kept, err)
 	}
 	kept, err := d.HandOver(bustest.Context(t), "life", h.run, h.claim)

@@ -36,7 +36,7 @@ func (d *Delivery) Renew(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if elapsed(d.since) < d.ackWait { // the queue heard of it even earlier
+	if elapsed(d.since) < d.ackWait { // the queue knew even earlier
 		d.since = asked
 	}
 	return nil

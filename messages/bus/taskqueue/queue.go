@@ -1,4 +1,4 @@
-// Package taskqueue is the queue of tasks: lanes, the workers' deliveries, wake-ups, timers and what stands beside them.
+// Package taskqueue is the queue of tasks: lanes, the workers' deliveries, wake-ups, timers and what goes with them.
 package taskqueue
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Queue has the tasks that wait for workers, and the messages by which their runs go on. Safe for concurrent use.
+// Queue has the tasks that wait for workers, and the messages by which their runs continue. Safe for concurrent use.
 type Queue struct{ bus *bus.Bus }
 
 // New returns the queue that a bus holds.

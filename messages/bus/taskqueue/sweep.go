@@ -55,7 +55,7 @@ func (s *Sweeps) scheduleEvery(ctx context.Context, errand messages.Errand, run 
 	return body, err
 }
 
-// AskSweep asks the workers for a sweep now, beside those that are scheduled.
+// AskSweep asks the workers for a sweep now, in addition to those that are scheduled.
 func (s *Sweeps) AskSweep(ctx context.Context) error {
 	body, err := json.Marshal(messages.Wake{Errand: messages.ErrandSweep})
 	if err != nil {

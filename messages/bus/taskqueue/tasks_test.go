@@ -112,7 +112,7 @@ func TestTakeAsksInPages(t *testing.T) {
 	}
 }
 
-// awaitQueued waits until the lane sees so many messages: it hears of them a moment after they are stored.
+// awaitQueued waits until the lane sees so many messages: it sees them a moment after they are stored.
 func awaitQueued(t *testing.T, b *bus.Bus, n int) {
 	t.Helper()
 	for ctx := bustest.Context(t); ; {

@@ -70,7 +70,7 @@ func (t *Consumer) make(ctx context.Context) error {
 }
 
 // Run hands events to take, each at least once and to one process at a time, until ctx ends. What take returns are the
-// places of those that must come again; with an error all do, later the longer that goes on.
+// places of those that must come again; with an error all do, later the longer that lasts.
 func (t *Consumer) Run(ctx context.Context, take func(context.Context, []Event) (again []int, err error)) {
 	failures := 0
 	for ctx.Err() == nil {

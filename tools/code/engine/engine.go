@@ -103,7 +103,7 @@ func (h *host) evaluate(vm *quickjs.VM, p *Program, until time.Time) error {
 		return err
 	}
 	vm.SetMemoryLimit(uintptr(p.Memory) + spare)
-	// The value of a module is a promise, which tells whether it has thrown.
+	// The value of a module is a promise, which says whether it has thrown.
 	var thrown error
 	settled := false
 	if _, err := v.Then(func(quickjs.Value) { settled = true }, func(reason quickjs.Value) {

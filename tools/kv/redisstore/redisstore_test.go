@@ -82,7 +82,7 @@ func TestToolsConformance(t *testing.T) {
 	})
 }
 
-// Scripts that a server forgot are sent again, and nothing of a scope stays for ever.
+// Scripts that a server forgot are sent again, and nothing of a scope stays forever.
 func TestScriptsFlushedAndKeysEnd(t *testing.T) {
 	servers(t, func(t *testing.T, s memorytest.Server) {
 		rdb := connect(t, s.URL)
@@ -183,7 +183,7 @@ func TestCallsEvicted(t *testing.T) {
 	})
 }
 
-// A Redis that is away costs a call that may be made again, for a bounded time; once it is back the calls go on.
+// A Redis that is away costs a call that may be made again, for a bounded time; once it is back the calls continue.
 func TestRedisAway(t *testing.T) {
 	servers(t, func(t *testing.T, s memorytest.Server) {
 		made, err := kv.Tools(redisstore.New(connect(t, s.URL), kv.Limits{Keys: 10, Bytes: 100_000, TTL: time.Hour}), kv.Config{})

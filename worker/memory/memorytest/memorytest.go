@@ -99,7 +99,7 @@ func unstarted(tb testing.TB, s Server, c memory.Config) *memory.ShortTerm {
 	return m
 }
 
-// started returns a memory whose Run goes on until the test ends.
+// started returns a memory whose Run continues until the test ends.
 func started(tb testing.TB, s Server, c memory.Config) *memory.ShortTerm {
 	tb.Helper()
 	m := unstarted(tb, s, c)

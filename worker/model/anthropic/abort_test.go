@@ -13,18 +13,6 @@ import (
 
 var begun = events(start, open(0, "text", `"text":""`), text(0, "a"))
 
-// memory answers with a body, without a network.
-type memory struct {
-	status int
-	body   io.Reader
-}
-
-func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: m.status, Header: http.Header{}, Body: io.NopCloser(m.body), Request: r, ProtoMajor: 1, ProtoMinor: 1,
-	}, nil
-}
-
 // The reason to stop is not the end: message_stop is.
 func TestIdleAfterTheReason(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -254,7 +254,7 @@ func (p *piece) call(n names) (*messages.ToolCall, bool) {
 }
 
 // stopReason translates the API's reasons, and those of gateways that let their own through. A reason to call tools
-// becomes an end here: only a call makes it one. A paused turn is not complete, and nothing here goes on with it.
+// becomes an end here: only a call makes it one. A paused turn is not complete, and nothing here continues with it.
 func stopReason(raw string) messages.StopReason {
 	switch strings.ToLower(raw) {
 	case "max_tokens", "model_context_window_exceeded", "length", "pause_turn":

@@ -1,8 +1,6 @@
 package anthropic_test
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -12,19 +10,9 @@ import (
 	"github.com/longshore-run/longshore/worker/model/modeltest"
 )
 
-// replay answers every request with the same body, without a network.
-type replay string
-
-func (s replay) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))), Request: r, ProtoMajor: 1, ProtoMinor: 1,
-	}, nil
-}
-
 func bench(b *testing.B, body string, r model.Request) {
 	b.Helper()
-	p, err := anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: key, Transport: replay(body)}, Model: "m"})
+	p, err := anthropic.New(anthropic.Config{Endpoint: httpstream.Endpoint{APIKey: key, Transport: modeltest.Fresh(body)}, Model: "m"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func knowsFormat(format string) bool {
 }
 
 // closed is a schema as the API takes it. The API refuses objects that are left open and keywords that it does not know: the former are
-// closed, and the model is told of the latter in the description. It reports whether the schema says of what kind the reply is, which the
+// closed, and the description tells the model about the latter. It reports whether the schema says of what kind the reply is, which the
 // API wants to know.
 func closed(schema map[string]any) (map[string]any, bool) {
 	if ref, ok := schema["$ref"]; ok { // which stands alone, but for what it may point to

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
 )
 
 // FuzzStream checks that whatever a server sends ends in one reply or one typed error, whichever way it is cut into
@@ -62,7 +63,7 @@ func terminated(body []byte) bool {
 func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	t.Helper()
 	p, err := anthropic.New(anthropic.Config{
-		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
+		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: modeltest.Memory{Status: status, Body: body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,19 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
 )
 
 const key = "sk-ant-api03-0123456789abcdef"
+
+// What the tests of providers share.
+var (
+	write = modeltest.Write
+	hello = modeltest.Hello
+	call  = modeltest.Call
+)
+
+type outcome = modeltest.Outcome
 
 // serve starts a server with a provider on it.
 func serve(t *testing.T, h http.HandlerFunc, edit ...func(*anthropic.Config)) *anthropic.Provider {
@@ -37,21 +46,6 @@ func serve(t *testing.T, h http.HandlerFunc, edit ...func(*anthropic.Config)) *a
 	return p
 }
 
-// write sends a body in pieces of n bytes; 0: in one.
-func write(w http.ResponseWriter, body string, n int) {
-	if n == 0 {
-		n = len(body)
-	}
-	for body != "" {
-		n = min(n, len(body))
-		if _, err := w.Write([]byte(body[:n])); err != nil {
-			return
-		}
-		w.(http.Flusher).Flush()
-		body = body[n:]
-	}
-}
-
 // streaming answers every request with a stream.
 func streaming(body string, piece int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -59,33 +53,6 @@ func streaming(body string, piece int) http.HandlerFunc {
 		w.Header().Set("Request-Id", "req-7")
 		write(w, body, piece)
 	}
-}
-
-func hello() model.Request {
-	return model.Request{Messages: []messages.Message{
-		{Role: messages.RoleUser, Content: messages.TextContent("hello")},
-	}}
-}
-
-// outcome is what a call came to.
-type outcome struct {
-	Text, Reasoning string // streamed
-	Reply           *model.Reply
-	Err             error
-}
-
-func call(ctx context.Context, p model.Provider, r model.Request) (o outcome) {
-	var text, reasoning strings.Builder
-	for d, err := range p.Stream(ctx, r) {
-		text.WriteString(d.Text)
-		reasoning.WriteString(d.Reasoning)
-		if d.Reply != nil {
-			o.Reply = d.Reply
-		}
-		o.Err = err
-	}
-	o.Text, o.Reasoning = text.String(), reasoning.String()
-	return o
 }
 
 // events makes a stream of the data of events, named by their types.

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	maxLine = 1024            // tenants that wait for one pool
-	recheck = time.Second     // a caller that waits asks at least so often
-	hold    = 3 * recheck     // a tenant without requests for so long has left
-	keyTTL  = 5 * time.Minute // of every key after its last change; times reach at most 3 minutes ahead
+	maxQueue = 1024            // tenants that wait for one pool
+	recheck  = time.Second     // a caller that waits asks at least so often
+	hold     = 3 * recheck     // a tenant without requests for so long has left
+	keyTTL   = 5 * time.Minute // of every key after its last change; times reach at most 3 minutes ahead
 )
 
 // errDown says that Redis failed lately and was not asked.
@@ -55,7 +55,7 @@ func (g *Governor) do(ctx context.Context, operation func(context.Context) error
 			g.config.Log.WarnContext(ctx, "model governor has no redis: this worker keeps to its share of the limits",
 				"err", err, "workers", g.workers.Load())
 			select {
-			case g.down <- struct{}{}: // Run looks after it from now on
+			case g.down <- struct{}{}: // Run watches it from now on
 			default:
 			}
 		}
@@ -80,13 +80,13 @@ func (g *Governor) now() string {
 
 func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// ask asks the fleet for a place.
+// ask asks the fleet for a permit.
 func (g *Governor) ask(ctx context.Context, c *call) (answer, error) {
 	var out answer
 	err := g.do(ctx, func(ctx context.Context) error {
 		l := c.limits
-		got, err := admitScript.Run(ctx, g.config.Redis, g.keys(c.place),
-			g.now(), c.place.tenant, c.lease, micros(g.config.Lease), c.tokens, maxLine, micros(hold), keyTTL.Milliseconds(),
+		got, err := admitScript.Run(ctx, g.config.Redis, g.keys(c.caller),
+			g.now(), c.caller.tenant, c.lease, micros(g.config.Lease), c.tokens, maxQueue, micros(hold), keyTTL.Milliseconds(),
 			l.RPM, l.TPM, l.InFlight, l.TenantRPM, l.TenantTPM, l.TenantInFlight).Slice()
 		if err != nil {
 			return err
@@ -111,8 +111,8 @@ func readAnswer(got []any) (answer, error) {
 	return answer{admitted: verdict == 1, wait: d, why: why, full: verdict < 0}, nil
 }
 
-// leave gives up the tenant's place in line. What cannot be said is forgotten within three seconds.
-func (g *Governor) leave(ctx context.Context, at place) {
+// leave gives up the tenant's place in the queue. What cannot be sent is forgotten within three seconds.
+func (g *Governor) leave(ctx context.Context, at caller) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.Timeout)
 	defer cancel()
 	k := g.keys(at)
@@ -125,7 +125,7 @@ func (g *Governor) leave(ctx context.Context, at place) {
 func (g *Governor) settle(ctx context.Context, c *call, used int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.Timeout)
 	defer cancel()
-	k := g.keys(c.place)
+	k := g.keys(c.caller)
 	_ = g.do(ctx, func(ctx context.Context) error {
 		return settleScript.Run(ctx, g.config.Redis, k[:4], g.now(), c.lease, c.tokens, used, keyTTL.Milliseconds(),
 			c.limits.TPM, c.limits.TenantTPM).Err()

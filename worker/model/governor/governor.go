@@ -35,7 +35,7 @@ const (
 type Limits struct {
 	RPM, TPM, InFlight int // of all tenants together
 
-	// Of each tenant, beside those.
+	// Of each tenant, in addition to those.
 	TenantRPM, TenantTPM, TenantInFlight int
 }
 
@@ -72,11 +72,11 @@ type Governor struct {
 	sayAlone func()
 	down     chan struct{} // Redis went away
 
-	mu    sync.Mutex // guards what follows
-	lines map[place]*line
-	live  map[*grant]struct{} // admitted by Redis and not settled
-	share map[owner]*bucket
-	freed chan struct{} // closed and replaced when a call ended here: a place in flight may be free
+	mu     sync.Mutex // guards what follows
+	queues map[caller]*queue
+	live   map[*grant]struct{} // admitted by Redis and not settled
+	share  map[owner]*bucket
+	freed  chan struct{} // closed and replaced when a call ended here: there may be room in flight
 
 	admitted, waited, waitNanos, refused, errors atomic.Uint64
 }
@@ -97,7 +97,7 @@ func New(c Config) (*Governor, error) {
 	}
 	g := &Governor{
 		config: c, circuit: circuit.New(circuit.Config{First: c.Probe}),
-		lines: map[place]*line{}, live: map[*grant]struct{}{}, share: map[owner]*bucket{}, freed: make(chan struct{}),
+		queues: map[caller]*queue{}, live: map[*grant]struct{}{}, share: map[owner]*bucket{}, freed: make(chan struct{}),
 		down: make(chan struct{}, 1),
 	}
 	g.workers.Store(1)

@@ -454,7 +454,7 @@ func modest(t *testing.T, s memorytest.Server, workers int) {
 	all.Wait()
 }
 
-// The line itself: with one place, three tenants that wait are let through by turns whatever the number of their calls.
+// The queue itself: with one permit, three tenants that wait are let through by turns whatever the number of their calls.
 func TestTurnsGoRound(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
@@ -479,7 +479,7 @@ func TestTurnsGoRound(t *testing.T) {
 			})
 		}
 		call("first")
-		eventually(t, "the place is taken", func() bool { return began() == 1 })
+		eventually(t, "the permit is taken", func() bool { return began() == 1 })
 		const each = 4
 		for range each {
 			call("a")
@@ -492,7 +492,7 @@ func TestTurnsGoRound(t *testing.T) {
 			if left := 3*each - i; left < 3 {
 				waiting = int64(left)
 			}
-			eventually(t, "all stand in line", func() bool { return rdb.ZCard(t.Context(), pool+":line").Val() == waiting })
+			eventually(t, "all are queued", func() bool { return rdb.ZCard(t.Context(), pool+":line").Val() == waiting })
 			release <- struct{}{}
 			eventually(t, "the next", func() bool { return began() == i+2 })
 		}
@@ -525,7 +525,7 @@ func TestWaitsNoLongerThanItIsWorth(t *testing.T) {
 		t.Errorf("got %q, want the model and what is short", failed.Detail)
 	}
 	if n := connect(t, s).Exists(t.Context(), pool+":line").Val(); n != 0 {
-		t.Error("the place in line is kept")
+		t.Error("the place in the queue is kept")
 	}
 	if got := g.Stats(); got.Admitted != 1 || got.Refused != 1 || got.Degraded {
 		t.Errorf("got %+v, want 1 admitted, 1 refused", got)
@@ -544,7 +544,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 		first, second := inBackground(ctx, e, request("acme")), inBackground(ctx, e, request("acme"))
 		rdb := connect(t, s)
 		line := func() []string { return rdb.ZRange(t.Context(), pool+":line", 0, -1).Val() }
-		eventually(t, "in line", func() bool { return cmp.Equal([]string{"acme"}, line()) })
+		eventually(t, "queued", func() bool { return cmp.Equal([]string{"acme"}, line()) })
 		cause := errors.New("the caller gave up")
 		cancel(cause)
 		for _, wait := range []func() error{first, second} {
@@ -553,7 +553,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 			}
 		}
 		if got := line(); len(got) != 0 {
-			t.Errorf("got %v in line, want none", got)
+			t.Errorf("got %v queued, want none", got)
 		}
 		end()
 		if err := holder(); err != nil {
@@ -562,7 +562,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 	})
 }
 
-// A worker was killed while its tenant stood first in line.
+// A worker was killed while its tenant stood first in the queue.
 func TestPlaceOfAKilledWaiterIsLost(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
@@ -626,7 +626,7 @@ func TestEveryKeyExpiresAndSharesASlot(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		waiter := inBackground(ctx, e, request("{x} *"))
 		rdb := connect(t, s)
-		eventually(t, "in line", func() bool { return rdb.ZCard(t.Context(), "longshore:governor:{p%7D/m}:line").Val() == 1 })
+		eventually(t, "queued", func() bool { return rdb.ZCard(t.Context(), "longshore:governor:{p%7D/m}:line").Val() == 1 })
 		keys := rdb.Keys(t.Context(), "*").Val()
 		if len(keys) < 7 {
 			t.Errorf("got keys %v, want more", keys)
@@ -800,7 +800,7 @@ func TestLineIsBounded(t *testing.T) {
 	g := newGovernor(t, s, governor.Config{Limits: limits(governor.Limits{RPM: 600}), Now: now.Now, MaxWait: patience})
 	failed := wantRefused(t, do(t.Context(), g.Wrap("p", provider(ok)), request("acme")))
 	if !strings.Contains(failed.Detail, "tenants that may wait") {
-		t.Errorf("got %q, want that the line is full", failed.Detail)
+		t.Errorf("got %q, want that the queue is full", failed.Detail)
 	}
 }
 

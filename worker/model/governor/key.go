@@ -10,8 +10,8 @@ import (
 // pool is what limits are kept for.
 type pool struct{ provider, model string }
 
-// place is where a tenant's calls of one worker stand in line.
-type place struct {
+// caller names the calls of one tenant to one pool.
+type caller struct {
 	pool   pool
 	tenant string
 }
@@ -24,7 +24,7 @@ func (g *Governor) poolKey(p pool) string {
 }
 
 // keys are those of the scripts, in their order.
-func (g *Governor) keys(at place) []string {
+func (g *Governor) keys(at caller) []string {
 	k := g.poolKey(at.pool)
 	t := k + ":tenant:" + url.QueryEscape(at.tenant)
 	return []string{k, k + ":leases", t, t + ":leases", k + ":line", k + ":seen", k + ":tags"}

@@ -18,7 +18,7 @@ var _ model.Provider = (*governed)(nil)
 
 // Wrap puts the governor around the endpoint of that name. A call that would wait longer than MaxWait ends with an
 // *model.Error of class RateLimited, whose RetryAfter says how long the wait is thought to be, and is always so long
-// that the run parks instead of asking again from its slot. A call whose context ends gives its place up at once.
+// that the run parks instead of asking again from its slot. A call whose context ends gives up its place in the queue at once.
 func (g *Governor) Wrap(provider string, p model.Provider) model.Provider {
 	return &governed{g, provider, p}
 }
@@ -32,7 +32,7 @@ func (p *governed) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			return
 		}
 		c := &call{
-			place:  place{pool{p.endpoint, r.Model}, r.Tenant},
+			caller: caller{pool{p.endpoint, r.Model}, r.Tenant},
 			lease:  leaseID(r.Key),
 			limits: limits, tokens: estimate(&r),
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Run says that this worker lives, counts the others, renews the leases of calls that go on, and asks for Redis when it
+// Run says that this worker lives, counts the others, renews the leases of calls in flight, and asks for Redis when it
 // is away, until ctx ends. Call it once. Without it nothing but leases of long calls is lost: they expire.
 func (g *Governor) Run(ctx context.Context) error {
 	if g.config.Redis == nil {
@@ -64,7 +64,7 @@ func (g *Governor) renew(ctx context.Context) error {
 	g.mu.Unlock()
 	var errs []error
 	for _, c := range calls {
-		k := g.keys(c.place)
+		k := g.keys(c.caller)
 		errs = append(errs, g.do(ctx, func(ctx context.Context) error {
 			return renewScript.Run(ctx, g.config.Redis, []string{k[1], k[3]},
 				g.now(), c.lease, micros(g.config.Lease), keyTTL.Milliseconds()).Err()

@@ -21,7 +21,7 @@ end
 local function full(key, field) return math.min(number(redis.call('HGET', key, field)), now + ahead) end
 `
 
-// admitScript takes the place of one call, or answers {0, microseconds to wait, why}. {-1, …}: the line is too long.
+// admitScript takes the permit of one call, or answers {0, microseconds to wait, why}. {-1, …}: the queue is too long.
 //
 // Turns are start-time fair queueing by tenant: a call costs the part of a minute's limit that it takes, and is tagged
 // with what its tenant has used so far, or with the tag of the last call that was let through, whichever is greater.
@@ -111,7 +111,7 @@ redis.call('PEXPIRE', seen, ttl)
 local rank = number(redis.call('ZRANK', line, tenant))
 return {0, math.max(delay, 0) + rank * math.max(r, 50000), why}`)
 
-// settleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
+// settleScript ends a call once: its permit is free, and the difference between the tokens that were taken and
 // those that were used is given back or taken, up to two minutes' limit. A second time, or late, it does nothing.
 var settleScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases = unpack(KEYS)
@@ -131,7 +131,7 @@ settle(pool, tonumber(ARGV[6]))
 settle(own, tonumber(ARGV[7]))
 return 1`)
 
-// renewScript keeps the leases of calls that go on.
+// renewScript keeps the leases of calls in flight.
 var renewScript = redis.NewScript(shared + `
 for i = 1, 2 do
   if redis.call('ZSCORE', KEYS[i], ARGV[2]) then
@@ -149,7 +149,7 @@ redis.call('ZADD', KEYS[1], text(now + ARGV[3]), ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return redis.call('ZCARD', KEYS[1])`)
 
-// leaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
+// leaveScript gives up a tenant's place in the queue. Should another worker wait for the same tenant, it asks again within a
 // second, with the same tag.
 var leaveScript = redis.NewScript(`
 redis.call('ZREM', KEYS[1], ARGV[1])

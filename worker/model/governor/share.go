@@ -41,7 +41,7 @@ func part(limit, workers int) int {
 // shares are the owners that a call counts for, and their shares.
 func (g *Governor) shares(c *call) ([2]owner, [2]quota) {
 	n, l := int(g.workers.Load()), c.limits
-	return [2]owner{{pool: c.place.pool}, {c.place.pool, c.place.tenant, true}},
+	return [2]owner{{pool: c.caller.pool}, {c.caller.pool, c.caller.tenant, true}},
 		[2]quota{
 			{part(l.RPM, n), part(l.TPM, n), part(l.InFlight, n)},
 			{part(l.TenantRPM, n), part(l.TenantTPM, n), part(l.TenantInFlight, n)},

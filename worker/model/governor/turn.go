@@ -12,33 +12,33 @@ import (
 
 // call is one call that wants to be let through.
 type call struct {
-	place  place
+	caller caller
 	lease  string
 	limits Limits
 	tokens int64 // the estimate
 }
 
-// line is the queue of one tenant's calls to one pool in this worker, in order of arrival. Only the first asks Redis for a place.
-type line struct {
+// queue holds one tenant's calls to one pool in this worker, in order of arrival. Only the first asks Redis for a permit.
+type queue struct {
 	first chan struct{} // holds one
 	users int           // guarded by Governor.mu
 }
 
-// grant is a place that was taken. It ends once, with done.
+// grant is a permit that was taken. It ends once, with done.
 type grant struct {
 	call *call
 	done func(used int64)
 }
 
-// admit waits for a place, up to MaxWait. The error is an *model.Error of class RateLimited that says when to try
+// admit waits for a permit, up to MaxWait. The error is an *model.Error of class RateLimited that says when to try
 // again, or the cause of ctx.
 func (g *Governor) admit(ctx context.Context, c *call) (*grant, error) {
 	began := time.Now()
 	give := time.NewTimer(max(g.config.MaxWait, 0))
 	defer give.Stop()
 	waited := false
-	l := g.enter(c.place)
-	defer g.exit(c.place)
+	l := g.enter(c.caller)
+	defer g.exit(c.caller)
 	select {
 	case l.first <- struct{}{}:
 	default:
@@ -56,10 +56,10 @@ func (g *Governor) admit(ctx context.Context, c *call) (*grant, error) {
 		}
 	}
 	defer func() { <-l.first }()
-	stands := false // in the fleet's line
+	stands := false // in the fleet's queue
 	defer func() {
 		if stands {
-			g.leave(ctx, c.place)
+			g.leave(ctx, c.caller)
 		}
 	}()
 	for ; ; waited = true {
@@ -89,14 +89,14 @@ func (g *Governor) admit(ctx context.Context, c *call) (*grant, error) {
 func since(t time.Time) uint64 { return uint64(max(time.Since(t), 0)) }
 
 // tryOnce asks the fleet, or the worker's share when there is no Redis. It reports whether the tenant may stand in the
-// fleet's line now.
+// fleet's queue now.
 func (g *Governor) tryOnce(ctx context.Context, c *call) (_ *grant, _ answer, inLine bool, _ error) {
 	a, err := g.ask(ctx, c)
 	if ctx.Err() != nil {
 		if errors.Is(err, errDown) {
 			return nil, a, false, context.Cause(ctx)
 		}
-		if err != nil || a.admitted { // the answer may be lost, and the place taken
+		if err != nil || a.admitted { // the answer may be lost, and the permit taken
 			g.settle(ctx, c, 0)
 		}
 		return nil, a, true, context.Cause(ctx)
@@ -138,8 +138,8 @@ func (g *Governor) refuse(c *call, a answer) error {
 		"requests": "requests per minute", "tokens": "tokens per minute", "calls": "calls in flight",
 		"tenant": "what one tenant may use", "turn": "turns, which others wait for too", "line": "tenants that may wait",
 	}[a.why]
-	name := c.place.pool.provider
-	if m := c.place.pool.model; m != "" {
+	name := c.caller.pool.provider
+	if m := c.caller.pool.model; m != "" {
 		name += "/" + m
 	}
 	return &model.Error{
@@ -177,25 +177,25 @@ func (g *Governor) tellFreed() {
 	g.freed = make(chan struct{})
 }
 
-// enter returns the line of a place, which stays until as many have left.
-func (g *Governor) enter(at place) *line {
+// enter returns the queue of a caller, which stays until as many have left.
+func (g *Governor) enter(at caller) *queue {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lines[at]
+	l := g.queues[at]
 	if l == nil {
-		l = &line{first: make(chan struct{}, 1)}
-		g.lines[at] = l
+		l = &queue{first: make(chan struct{}, 1)}
+		g.queues[at] = l
 	}
 	l.users++
 	return l
 }
 
-func (g *Governor) exit(at place) {
+func (g *Governor) exit(at caller) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l := g.lines[at]; l != nil {
+	if l := g.queues[at]; l != nil {
 		if l.users--; l.users == 0 {
-			delete(g.lines, at)
+			delete(g.queues, at)
 		}
 	}
 }

@@ -1,24 +1,14 @@
 package openai_test
 
 import (
-	"bytes"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
-
-// fresh answers every request with the same body, without a network.
-type fresh []byte
-
-func (f fresh) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	return memory{http.StatusOK, bytes.NewReader(f)}.RoundTrip(r)
-}
 
 // BenchmarkChunk is what one streamed chunk costs, from the wire to the consumer.
 func BenchmarkChunk(b *testing.B) {
@@ -30,7 +20,7 @@ func BenchmarkChunk(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			const chunks = 1000
 			body := strings.Repeat("data: "+chunk+"\n\n", chunks) + data(finish("stop"), usage)
-			p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(body)}, Model: "m"})
+			p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: modeltest.Fresh(body)}, Model: "m"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -45,10 +35,10 @@ func BenchmarkChunk(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is what a call costs beside its chunks: a long conversation with tools, and a reply of one word.
+// BenchmarkCall is what a call costs besides its chunks: a long conversation with tools, and a reply of one word.
 func BenchmarkCall(b *testing.B) {
 	p, err := openai.New(openai.Config{
-		Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: fresh(data(text("a"), finish("stop"), usage))}, Model: "m",
+		Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: modeltest.Fresh(data(text("a"), finish("stop"), usage))}, Model: "m",
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -83,7 +83,7 @@ func (f Flavour) countsUnasked() bool { return f == Mistral }
 // Mistral in turn refuses after a result.
 func (f Flavour) imagesInTools() bool { return f == Mistral }
 
-// formatWithTools reports whether a format may be asked for beside tools.
+// formatWithTools reports whether a format may be asked for together with tools.
 func (f Flavour) formatWithTools() bool { return f != Groq }
 
 // echoes reports whether the flavour takes reasoning back.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -14,20 +13,9 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
-
-// memory answers with a body, without a network.
-type memory struct {
-	status int
-	body   io.Reader
-}
-
-func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: m.status, Header: http.Header{}, Body: io.NopCloser(m.body), Request: r, ProtoMajor: 1, ProtoMinor: 1,
-	}, nil
-}
 
 // FuzzStream checks that whatever a server sends ends in one reply or one typed error, whichever way it is cut into
 // pieces, and in a reply only when the server said that it was complete.
@@ -60,8 +48,8 @@ func FuzzStream(f *testing.F) {
 		if diff := cmp.Diff(whole, bytewise); diff != "" {
 			t.Errorf("the pieces matter: %s", diff)
 		}
-		if limit := 3 * len(body); len(whole.Text)+len(whole.Aloud) > limit { // a broken byte becomes a character of three
-			t.Errorf("%d bytes of text and %d of reasoning from %d", len(whole.Text), len(whole.Aloud), len(body))
+		if limit := 3 * len(body); len(whole.Text)+len(whole.Reasoning) > limit { // a broken byte becomes a character of three
+			t.Errorf("%d bytes of text and %d of reasoning from %d", len(whole.Text), len(whole.Reasoning), len(body))
 		}
 		if whole.Reply != nil && !terminated(body) {
 			t.Errorf("a reply without an end: %+v", whole.Reply)
@@ -80,7 +68,7 @@ func terminated(body []byte) bool {
 func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	t.Helper()
 	p, err := openai.New(openai.Config{
-		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
+		Endpoint: httpstream.Endpoint{BaseURL: "http://host", NoAuth: true, Transport: modeltest.Memory{Status: status, Body: body}, MaxLine: 1 << 16, MaxReply: 1 << 20}, Model: "m",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func (m *marks) end() (out marked) {
 	return out
 }
 
-// step judges as much of what is held as it can, and reports whether to go on.
+// step judges as much of what is held as it can, and reports whether to continue.
 func (m *marks) step(out *marked) bool {
 	switch m.state {
 	case atBeginning:

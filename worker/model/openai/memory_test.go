@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
 	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
@@ -63,7 +64,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		"a call as text":        {200, endless{events(text("<tool_call>")), events(text(strings.Repeat("x", 500))), 0}, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: memory{tt.status, &tt.body}, MaxLine: mebi / 4, MaxReply: mebi / 2}, Model: "m"})
+			p, err := openai.New(openai.Config{Endpoint: httpstream.Endpoint{NoAuth: true, BaseURL: "http://host", Transport: modeltest.Memory{Status: tt.status, Body: &tt.body}, MaxLine: mebi / 4, MaxReply: mebi / 2}, Model: "m"})
 			if err != nil {
 				t.Fatal(err)
 			}

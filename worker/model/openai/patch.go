@@ -6,7 +6,7 @@ import (
 	"maps"
 )
 
-// edit is what the client cannot be told of a request.
+// edit is the part of a request that the client has no field for.
 type edit struct {
 	temperature *float64
 	whole       bool            // the reply comes in one piece

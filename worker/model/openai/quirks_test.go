@@ -6,7 +6,7 @@ import (
 )
 
 // quirks lists what providers are known to do, by number, and the row of a table that fails when it is not handled.
-// Some rows have further ones beside them. Numbers from 59 on are Anthropic's.
+// Some rows have further ones with them. Numbers from 59 on are Anthropic's.
 var quirks = []struct {
 	number int
 	what   string

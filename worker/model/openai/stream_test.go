@@ -53,8 +53,8 @@ func check(t *testing.T, o outcome, w want) {
 	if o.Text != w.text || o.Reply.Message.Text() != w.text {
 		t.Errorf("streamed %q and replied %q, want %q", o.Text, o.Reply.Message.Text(), w.text)
 	}
-	if aloud := aloud(o.Reply); o.Aloud != w.aloud || aloud != w.aloud {
-		t.Errorf("streamed the reasoning %q and replied %q, want %q", o.Aloud, aloud, w.aloud)
+	if aloud := aloud(o.Reply); o.Reasoning != w.aloud || aloud != w.aloud {
+		t.Errorf("streamed the reasoning %q and replied %q, want %q", o.Reasoning, aloud, w.aloud)
 	}
 	var got []string
 	for _, c := range o.Reply.Message.Calls() {

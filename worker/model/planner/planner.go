@@ -1,6 +1,6 @@
 // Package planner lets code decide what a run does next, where a model would be asked. [New] makes a model.Provider of a
 // [Planner]: its decisions are recorded, bounded, retried and replayed as the replies of a model are, so they are made
-// once, and a worker that takes a run over goes on after the last of them. The Planner need not be pure: it may ask a
+// once, and a worker that takes a run over continues after the last of them. The Planner need not be pure: it may ask a
 // rules engine, a database, or models.
 //
 // An agent with the planner "tools" asks it at every step, one with "plan" for a whole plan at the beginning. What it
@@ -68,7 +68,7 @@ func (s *State) Results() []messages.ToolResult {
 type Step struct {
 	Calls []messages.ToolCall // to make, in this order; those without an id get one
 	Plan  *messages.Plan      // when State.Purpose is messages.PurposePlan
-	Text  string              // the final answer; beside Calls what is said with them
+	Text  string              // the final answer; with Calls, the text that comes with them
 	Usage messages.Usage      // tokens of models that the planner asked
 }
 

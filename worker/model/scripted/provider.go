@@ -80,7 +80,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-// writeCall writes a call in pieces, as the text of its turn is written. It reports whether to go on.
+// writeCall writes a call in pieces, as the text of its turn is written. It reports whether to continue.
 func writeCall(ctx context.Context, c *messages.ToolCall, t *turn, yield func(model.Delta, error) bool) bool {
 	if c.ID == "" || c.Name == "" {
 		return true
