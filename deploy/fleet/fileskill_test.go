@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// A worker is killed in the middle of a run, and another one on another machine, with a folder of its own, goes on with all the files.
+// A worker is killed in the middle of a run, and another one on another machine, with a folder of its own, continues with all the files.
 func TestFilesFollowTheRun(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32

@@ -30,7 +30,7 @@ type clerk struct {
 	name    string
 	held    int           // the call, from 1, that waits after it has written; 0: none
 	writing chan struct{} // closed when it waits
-	resume  chan struct{} // it goes on, and writes once more
+	resume  chan struct{} // it continues, and writes once more
 	calls   int
 }
 

@@ -147,7 +147,7 @@ func TestStrayReferences(t *testing.T) {
 	}
 }
 
-// A manifest that is damaged or missing is told of, and what others refer to stays.
+// A manifest that is damaged or missing is reported, and what others refer to stays.
 func TestCollectBesideADamagedManifest(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
