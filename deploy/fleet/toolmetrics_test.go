@@ -36,6 +36,10 @@ func TestMetricsOfTools(t *testing.T) {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+		if r.URL.Path == "/search" {
+			_, _ = io.WriteString(rw, `{"results":[{"title":"Cranes","url":"https://harbour.example","content":"How a crane moves a box."}]}`)
+			return
+		}
 		_, _ = io.WriteString(rw, strings.Repeat("x", 10_000)) // more than an event holds
 	}))
 	t.Cleanup(site.Close)
@@ -57,6 +61,10 @@ func TestMetricsOfTools(t *testing.T) {
 		{tool: "harbour_berths", args: map[string]any{}},
 		{tool: "tide_table", args: map[string]any{"harbour": "Cuxhaven", "day": "2026-11-23"}},
 		{tool: "delegate", args: map[string]any{"tasks": []map[string]string{{"agent": "leaf", "input": "leaf"}}}},
+		{tool: "write_file", args: map[string]any{"filePath": "log.txt", "content": "left at noon"}},
+		{tool: "read_file", args: map[string]any{"filePath": "log.txt"}},
+		{tool: "read_file", args: map[string]any{"filePath": "none.txt"}},
+		{tool: "web_search", args: map[string]any{"query": "cranes"}},
 		{tool: "made_up", args: map[string]any{}},
 	}
 	w := open(t, shortAckWait, func(c *modelCall) reply {
@@ -86,12 +94,15 @@ func TestMetricsOfTools(t *testing.T) {
 kind: Tools
 spec:
   http: {hosts: [%[1]q], plainHttp: [%[1]q]}
+  credentials: {searching: {file: key, hosts: [%[1]q]}}
+  search: {provider: tavily, credential: searching, endpoint: "http://%[1]s/search"}
   kv: {}
   sql: {databases: {bank: {driver: sqlite, file: bank.db}}}
   mcp: {servers: {harbour: {url: %[2]q}}}
   remote: {tools: [tide_table.json]}
 `, host, harbour.URL),
 		filepath.Join(dir, "tide_table.json"): definition,
+		filepath.Join(dir, "key"):             []byte("s3cret-of-the-search"),
 	} {
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -109,7 +120,7 @@ spec:
 		t.Fatalf("%+v", got)
 	}
 	def := messages.Definition{
-		Name: "busy", Tools: []string{"http_get", "kv_set", "sql_query", "harbour_berths", "tide_table", "delegate"}, MaxSteps: 20,
+		Name: "busy", Tools: []string{"http_get", "kv_set", "sql_query", "harbour_berths", "tide_table", "delegate", "write_file", "read_file", "web_search"}, MaxSteps: 25,
 		Delegate: &messages.Delegate{Agents: []string{"leaf"}},
 	}
 	def.SetDefaults()
@@ -123,7 +134,8 @@ spec:
 		`{outcome="ok",tool="http_get"}`: "2", `{outcome="policy",tool="http_get"}`: "1", `{outcome="invalid_input",tool="http_get"}`: "1",
 		`{outcome="ok",tool="kv_set"}`: "1", `{outcome="ok",tool="sql_query"}`: "1", `{outcome="tool_failed",tool="sql_query"}`: "1",
 		`{outcome="ok",tool="harbour_berths"}`: "1", `{outcome="ok",tool="tide_table"}`: "1", `{outcome="ok",tool="delegate"}`: "1",
-		`{outcome="invalid_input",tool="other"}`: "1",
+		`{outcome="ok",tool="write_file"}`: "1", `{outcome="ok",tool="read_file"}`: "1", `{outcome="tool_failed",tool="read_file"}`: "1",
+		`{outcome="ok",tool="web_search"}`: "1", `{outcome="invalid_input",tool="other"}`: "1",
 	}
 	const calls = "longshore_tool_calls_total"
 	eventually(t, "the calls are counted", func() bool {
@@ -146,13 +158,13 @@ spec:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls: %s", diff)
 	}
-	for tool, n := range map[string]string{"http_get": "4", "kv_set": "1", "sql_query": "2", "harbour_berths": "1", "tide_table": "1", "delegate": "1", "other": "1"} {
+	for tool, n := range map[string]string{"http_get": "4", "kv_set": "1", "sql_query": "2", "harbour_berths": "1", "tide_table": "1", "delegate": "1", "write_file": "1", "read_file": "2", "web_search": "1", "other": "1"} {
 		if got := has[`longshore_tool_call_seconds_count{tool="`+tool+`"}`]; got != n {
 			t.Errorf("%s took its time %q times, want %s", tool, got, n)
 		}
 	}
 	own := metrics(t, worker)
-	for tool, least := range map[string]float64{"http_get": 20_000, "kv_set": 10, "sql_query": 10, "harbour_berths": 1, "tide_table": 4} {
+	for tool, least := range map[string]float64{"http_get": 20_000, "kv_set": 10, "sql_query": 10, "harbour_berths": 1, "tide_table": 4, "write_file": 10, "read_file": 20, "web_search": 30} {
 		n, err := strconv.ParseFloat(own[`longshore_worker_tool_result_bytes_total{tool="`+tool+`"}`], 64)
 		if err != nil || n < least || n > 10*least+1000 {
 			t.Errorf("%s returned %v bytes, %v", tool, n, err)

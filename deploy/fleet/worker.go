@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
@@ -94,7 +95,10 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version})
+	logs := runlogs.New(b, runlogs.Config{Inline: s.BlobBytes})
+	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{
+		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version, Gone: gone(logs, sessions.New(b, logs)),
+	})
 	if err != nil {
 		return err
 	}
@@ -151,7 +155,6 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	defer shutHooks()
 	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
-	logs := runlogs.New(b, runlogs.Config{Inline: s.BlobBytes})
 	granted := quotas.New(b, logs)
 	k, caps := capped(b, logs, granted, clock, parts.guard)
 	life := messages.NewID(time.Now())

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
@@ -13,7 +16,7 @@ import (
 )
 
 // kvTools are kv_get, kv_set, kv_delete and kv_list, on the worker's Redis or on that of a credential. Redis need not answer yet.
-func kvTools(_ context.Context, part json.RawMessage, n Needs) ([]tools.Tool, func() error, error) {
+func kvTools(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool, func() error, error) {
 	cfg, err := kv.ParseConfig(part)
 	if err != nil {
 		return nil, nil, err
@@ -32,6 +35,44 @@ func kvTools(_ context.Context, part json.RawMessage, n Needs) ([]tools.Tool, fu
 	if err != nil {
 		return nil, nil, wrong(err.Error()) // which holds no part of the URL
 	}
-	made, err := kv.Tools(redisstore.New(rdb, cfg.Limits()), cfg)
-	return made, rdb.Close, err
+	store := redisstore.New(rdb, cfg.Limits())
+	made, err := kv.Tools(store, cfg)
+	if err != nil {
+		return nil, nil, errors.Join(err, rdb.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var sweeping sync.WaitGroup
+	if n.Gone != nil {
+		sweeping.Go(func() { keepSweeping(ctx, store, n) })
+	}
+	return made, func() error {
+		stop()
+		sweeping.Wait()
+		return rdb.Close()
+	}, nil
+}
+
+// sweepEvery is how often a worker looks for values of runs and sessions that are gone. Each look reads the names of all keys.
+const sweepEvery = time.Hour
+
+// keepSweeping erases what is gone at once and from then on until ctx ends.
+func keepSweeping(ctx context.Context, store kv.Eraser, n Needs) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		erased, err := kv.Sweep(ctx, store, n.Gone)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			n.Log.WarnContext(ctx, "look for values of runs that are gone", "err", err)
+		case erased > 0:
+			n.Log.InfoContext(ctx, "erased the values of runs and sessions that are gone", "scopes", erased)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/tools/delegate"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
+	"github.com/longshore-run/longshore/tools/kv"
 )
 
 // Needs are what families are made of, besides their part of the file.
@@ -36,6 +37,8 @@ type Needs struct {
 	// Degraded takes a check of what a family can do without for a while. It must return at once.
 	Degraded func(check func() error)
 	NATS     *nats.Conn // of the worker
+	// Gone reports whether a run or a session is no longer known, so that what it kept is erased. nil: nothing is erased before its time.
+	Gone func(context.Context, kv.Scope) (bool, error)
 
 	programs func(context.Context) (process.Runner, error) // runs programs; Open sets it
 	ready    func(check func() error)                      // takes a check of what a family needs to be ready

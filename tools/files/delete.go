@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"path"
 
 	"github.com/longshore-run/longshore/tools"
 )
@@ -14,5 +15,7 @@ func deleteFile(_ context.Context, c tools.Call, in deleteArgs) (tools.Result, e
 	if err := c.Workspace.Remove(in.Path); err != nil {
 		return failure(err)
 	}
-	return tools.Text("Deleted " + in.Path), nil
+	r := tools.Text("Deleted " + in.Path)
+	r.Meta = map[string]any{"path": path.Clean(in.Path)}
+	return r, nil
 }

@@ -71,6 +71,33 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+func TestMeta(t *testing.T) {
+	ws, err := sandbox.Open(t.TempDir(), sandbox.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	set, err := tools.NewSet(all(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"make_dir", `{"folderPath":"./notes"}`, `{"path":"notes"}`},
+		{"write_file", `{"filePath":"a.txt","content":"one"}`, `{"bytes":3}`},
+		{"move_file", `{"from":"a.txt","to":"notes/b.txt"}`, `{"from":"a.txt","to":"notes/b.txt"}`},
+		{"list_files", `{}`, `{"files":1,"truncated":false}`},
+		{"delete_file", `{"path":"notes/b.txt"}`, `{"path":"notes/b.txt"}`},
+	} {
+		r, err := set.Call(t.Context(), c.tool, tools.Call{Arguments: []byte(c.args), Workspace: ws})
+		if err != nil || r.IsError {
+			t.Fatalf("%s: %+v, %v", c.tool, r, err)
+		}
+		if got, err := json.Marshal(r.Meta); err != nil || string(got) != c.want {
+			t.Errorf("%s: meta %s, want %s", c.tool, got, c.want)
+		}
+	}
+}
+
 func TestSpecs(t *testing.T) {
 	path := `"filePath":{"type":"string","description":"Path relative to the workspace, such as notes/a.txt"}`
 	want := map[string]messages.ToolSpec{

@@ -34,7 +34,9 @@ func listFiles(ctx context.Context, c tools.Call, _ listArgs) (tools.Result, err
 	if more {
 		text += fmt.Sprintf("\n(There are more files; these are %d of them.)", len(names))
 	}
-	return tools.Text(text), nil
+	r := tools.Text(text)
+	r.Meta = map[string]any{"files": len(names), "truncated": more}
+	return r, nil
 }
 
 // line keeps a name on one line, and not to be taken for another name.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"path"
 
 	"github.com/longshore-run/longshore/tools"
 )
@@ -14,5 +15,7 @@ func makeDir(_ context.Context, c tools.Call, in makeArgs) (tools.Result, error)
 	if err := c.Workspace.Mkdir(in.FolderPath); err != nil {
 		return failure(err)
 	}
-	return tools.Text("The folder " + in.FolderPath + " is there"), nil
+	r := tools.Text("The folder " + in.FolderPath + " is there")
+	r.Meta = map[string]any{"path": path.Clean(in.FolderPath)}
+	return r, nil
 }

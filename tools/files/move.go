@@ -18,5 +18,6 @@ func moveFile(_ context.Context, c tools.Call, in moveArgs) (tools.Result, error
 	}
 	r := tools.Text("Moved " + in.From + " to " + in.To)
 	r.Files = []string{path.Clean(in.To)}
+	r.Meta = map[string]any{"from": path.Clean(in.From), "to": path.Clean(in.To)}
 	return r, nil
 }

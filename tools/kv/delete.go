@@ -14,10 +14,10 @@ type deleteArgs struct {
 
 func (f family) delete(ctx context.Context, c tools.Call, s Scope, in deleteArgs) (tools.Result, error) {
 	if wrong := wrongKey(in.Key); wrong != "" {
-		return tools.Failure(wrong), nil
+		return about("invalid", tools.Failure(wrong)), nil
 	}
 	if in.Revision != nil && *in.Revision < 1 {
-		return tools.Failure("revision: must be that of a value, 1 or more"), nil
+		return about("invalid", tools.Failure("revision: must be that of a value, 1 or more")), nil
 	}
 	was, err := f.store.Delete(ctx, s, Removal{Key: in.Key, Expect: in.Revision, Call: callID(c)})
 	if err != nil {

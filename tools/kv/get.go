@@ -15,7 +15,7 @@ type getArgs struct {
 
 func (f family) get(ctx context.Context, _ tools.Call, s Scope, in getArgs) (tools.Result, error) {
 	if wrong := wrongKey(in.Key); wrong != "" {
-		return tools.Failure(wrong), nil
+		return about("invalid", tools.Failure(wrong)), nil
 	}
 	item, err := f.store.Get(ctx, s, in.Key)
 	if errors.Is(err, ErrNone) {

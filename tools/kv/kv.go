@@ -65,7 +65,7 @@ func row[In any](name string, effect messages.Effect, key func(In) string, f fam
 				return tools.Result{}, err
 			}
 			if refusal != "" {
-				return tools.Failure(refusal), nil
+				return about("refused", tools.Failure(refusal)), nil
 			}
 			return do(ctx, c, scope, in)
 		})
@@ -126,10 +126,10 @@ func orNone(names []string) string {
 // failed is the answer after an error of the store: one that the model can act on, or that the store does not answer.
 func failed(ctx context.Context, err error) (tools.Result, error) {
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
-		return tools.Failure(conflict.Error() + ": read it again before you change it"), nil
+		return about("conflict", tools.Failure(conflict.Error()+": read it again before you change it")), nil
 	}
 	if quota, ok := errors.AsType[*QuotaError](err); ok {
-		return tools.Failure(quota.Error()), nil
+		return about("full", tools.Failure(quota.Error())), nil
 	}
 	if ctx.Err() != nil {
 		return tools.Result{}, context.Cause(ctx)
@@ -137,5 +137,11 @@ func failed(ctx context.Context, err error) (tools.Result, error) {
 	// Reads change nothing, and a change that is repeated with its call key happens once: so it may be made again.
 	r := tools.Failure("The store does not answer now. A change may have been made or not: read the key before you try again.")
 	r.Transient = true
-	return r, nil
+	return about("unavailable", r), nil
+}
+
+// about says in the meta of a failure what kind it is.
+func about(reason string, r tools.Result) tools.Result {
+	r.Meta = map[string]any{"reason": reason}
+	return r
 }

@@ -86,6 +86,27 @@ func TestConformance(t *testing.T) {
 	kvtest.RunTools(t, func(*testing.T) kv.Store { return store })
 }
 
+// The meta of a failure says what kind it is.
+func TestMetaOfFailures(t *testing.T) {
+	d := newDesk(t, nil, `{"keys":1,"scopes":["run","session"]}`)
+	by := who{tenant: "t", run: "r"}
+	d.call(t, by, "kv_set", `{"key":"a","value":"x"}`)
+	for _, c := range []struct{ scope, tool, args, want string }{
+		{"", "kv_set", `{"key":"a","value":"y","revision":9}`, "conflict"},
+		{"", "kv_set", `{"key":"b","value":"y"}`, "full"},
+		{"", "kv_get", `{"key":""}`, "invalid"},
+		{"", "kv_delete", `{"key":"a","revision":0}`, "invalid"},
+		{"", "kv_list", `{"limit":999}`, "invalid"},
+		{"session", "kv_get", `{"key":"a"}`, "refused"},
+		{"tenant", "kv_get", `{"key":"a"}`, "refused"},
+	} {
+		r, err := d.set.Call(t.Context(), c.tool, tools.Call{Run: messages.Ref{Tenant: "t", Run: "r"}, Grants: messages.Grants{KV: c.scope}, Arguments: []byte(c.args)})
+		if err != nil || !r.IsError || fmt.Sprintf("%s", r.Meta["reason"]) != fmt.Sprintf("%q", c.want) {
+			t.Errorf("%s %s: %+v, %v", c.tool, c.args, r, err)
+		}
+	}
+}
+
 func TestCalls(t *testing.T) {
 	d := newDesk(t, nil, `{"valueBytes":10,"keys":3,"bytes":30,"ttl":"1h"}`)
 	d.play(t, who{tenant: "t", run: "r"},

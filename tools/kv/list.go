@@ -24,12 +24,12 @@ type listArgs struct {
 func (f family) list(ctx context.Context, _ tools.Call, s Scope, in listArgs) (tools.Result, error) {
 	for field, key := range map[string]string{"prefix": in.Prefix, "after": in.After} {
 		if wrong := badKey(field, key); wrong != "" {
-			return tools.Failure(wrong), nil
+			return about("invalid", tools.Failure(wrong)), nil
 		}
 	}
 	limit := cmp.Or(in.Limit, someListed)
 	if limit < 1 || limit > mostListed {
-		return tools.Failure(fmt.Sprintf("limit: must be 1 to %d", mostListed)), nil
+		return about("invalid", tools.Failure(fmt.Sprintf("limit: must be 1 to %d", mostListed))), nil
 	}
 	entries, more, err := f.store.List(ctx, s, Query{Prefix: in.Prefix, After: in.After, Limit: limit})
 	if err != nil {

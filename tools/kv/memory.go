@@ -2,10 +2,14 @@ package kv
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Memory is a Store of one process, for tests and for agents that run in one: nothing outlives it.
@@ -77,6 +81,33 @@ func (in *scope) remember(call string, returned int64, now time.Time) {
 		in.done[call] = returned
 		in.order = append(in.order, doneCall{call, now})
 	}
+}
+
+var _ Eraser = (*Memory)(nil)
+
+// Scopes implements Eraser.
+func (m *Memory) Scopes(context.Context) iter.Seq2[Scope, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept := slices.Collect(maps.Keys(m.scopes))
+	return func(yield func(Scope, error) bool) {
+		for _, s := range kept {
+			if s.Kind != messages.KVTenant && !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Erase implements Eraser.
+func (m *Memory) Erase(ctx context.Context, s Scope) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.scopes, s)
+	return nil
 }
 
 // Get implements Store.

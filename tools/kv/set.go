@@ -18,16 +18,16 @@ type setArgs struct {
 
 func (f family) set(ctx context.Context, c tools.Call, s Scope, in setArgs) (tools.Result, error) {
 	if wrong := wrongKey(in.Key); wrong != "" {
-		return tools.Failure(wrong), nil
+		return about("invalid", tools.Failure(wrong)), nil
 	}
 	most := int64(time.Duration(f.config.TTL) / time.Second)
 	switch {
 	case len(in.Value) > f.config.ValueBytes:
-		return tools.Failure(fmt.Sprintf("value: has %d bytes, and a value may have %d", len(in.Value), f.config.ValueBytes)), nil
+		return about("invalid", tools.Failure(fmt.Sprintf("value: has %d bytes, and a value may have %d", len(in.Value), f.config.ValueBytes))), nil
 	case in.TTLSeconds < 0 || in.TTLSeconds > most:
-		return tools.Failure(fmt.Sprintf("ttlSeconds: must be 1 to %d", most)), nil
+		return about("invalid", tools.Failure(fmt.Sprintf("ttlSeconds: must be 1 to %d", most))), nil
 	case in.Revision != nil && *in.Revision < 0:
-		return tools.Failure("revision: must not be negative"), nil
+		return about("invalid", tools.Failure("revision: must not be negative")), nil
 	}
 	w := Write{Key: in.Key, Value: in.Value, TTL: time.Duration(f.config.TTL), Expect: in.Revision, Call: callID(c)}
 	if in.TTLSeconds > 0 {

@@ -129,11 +129,9 @@ func (t *tool) read(reply *nats.Msg) tools.Result {
 	if a.Error {
 		r = tools.Failure(tools.Plain(a.Text))
 	}
-	if len(a.Meta) > 0 {
-		r.Meta = map[string]any{}
-		for key, value := range a.Meta {
-			r.Meta[key] = value
-		}
+	r.Meta = map[string]any{"bytes": len(reply.Data)}
+	for key, value := range a.Meta {
+		r.Meta[key] = value
 	}
 	return r
 }

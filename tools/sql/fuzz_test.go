@@ -1,6 +1,7 @@
 package sql
 
 import (
+	stdsql "database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -25,6 +26,41 @@ func FuzzStatements(f *testing.F) {
 		}
 		if before, after, found := strings.Cut(sql, ";"); one && found && !strings.ContainsAny(before, "'\"`[-/") && !blank(after) {
 			t.Errorf("%q is several statements", sql)
+		}
+	})
+}
+
+// What hides between comments and quotes is never a second statement that SQLite would run, and what they hold is not taken for one.
+func FuzzCommentsAndQuotes(f *testing.F) {
+	for _, s := range [][2]string{
+		{"'", "'"}, {"/*", "*/"}, {"--", "\n"}, {`"a`, `"`}, {"[", "]"}, {"`", "`"}, {"'a''", "'"}, {"/*/", "*/"}, {"'--\n", ""}, {"/* -- */", "--"}, {"x'00'", ""}, {"'\\'", "'"},
+		{"[a'", "']"}, {"--\r", "\n"}, {"/**/ /*", ""}, {"\"'", "\"'"}, {";", ""}, {"\v", "\x85"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if strings.ContainsRune(before+after, 0) || len(before)+len(after) > 1<<10 {
+			return // refused elsewhere
+		}
+		db, err := stdsql.Open("sqlite", ":memory:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		statement := "SELECT 1 " + before + "; CREATE TABLE second (a); " + after
+		if checkSQL(statement, readWords()) == "" && single(statement) {
+			_, _ = db.ExecContext(t.Context(), statement)
+			var tables int
+			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name = 'second'").Scan(&tables); err != nil || tables != 0 {
+				t.Errorf("%q passes as one statement, and SQLite runs two (%v)", statement, err)
+			}
+		}
+		held := strings.NewReplacer("'", "''").Replace(before)
+		comment := strings.ReplaceAll(after, "*/", "")
+		whole := "SELECT '" + held + "' /*" + strings.TrimSuffix(comment, "*") + " */ -- " + strings.ReplaceAll(before, "\n", "") + "\n;"
+		if !strings.Contains(strings.TrimSuffix(comment, "*"), "*/") && !single(whole) {
+			t.Errorf("%q is refused as several statements", whole)
 		}
 	})
 }

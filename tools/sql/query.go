@@ -95,13 +95,13 @@ func (in *statementArgs) statement(words []string) (s statement, wrong string) {
 // invalid is a Result about an argument.
 func invalid(what string) tools.Result {
 	r := tools.Failure(what)
-	r.Code = messages.CodeInvalidInput
+	r.Code, r.Meta = messages.CodeInvalidInput, map[string]any{"reason": "invalid"}
 	return r
 }
 
 // refused is a Result about what the operator or the agent does not grant.
 func refused(why string) tools.Result {
 	r := tools.Failure(why)
-	r.Code = messages.CodePolicy
+	r.Code, r.Meta = messages.CodePolicy, map[string]any{"reason": "refused"}
 	return r
 }

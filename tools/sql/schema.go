@@ -42,7 +42,7 @@ func (f *family) schema(ctx context.Context, c tools.Call, in schemaArgs) (tools
 	}
 	switch {
 	case tables == 0 && in.Table != "":
-		return tools.Failure(fmt.Sprintf("There is no table %q that may be read.", strict.Shown(in.Table))), nil
+		return d.about("missing", tools.Failure(fmt.Sprintf("There is no table %q that may be read.", strict.Shown(in.Table)))), nil
 	case tables == 0:
 		text = "(There are no tables that may be read.)"
 	case cut:
@@ -67,10 +67,12 @@ func (f *family) list(c tools.Call) tools.Result {
 		}
 		lines = append(lines, line)
 	}
+	r := tools.Text(strings.Join(lines, "\n"))
 	if len(lines) == 0 {
-		return tools.Text("(There is no database for this agent.)")
+		r = tools.Text("(There is no database for this agent.)")
 	}
-	return tools.Text(strings.Join(lines, "\n"))
+	r.Meta = map[string]any{"databases": len(lines)}
+	return r
 }
 
 // listing is a schema as text: a line for a table and one for each of its columns.

@@ -218,28 +218,34 @@ func (f *family) failed(ctx, own context.Context, d *granted, err error) (tools.
 		f.log.WarnContext(ctx, "the outcome of a statement is unknown", "database", d.name, "err", e)
 		r := tools.Failure("The connection broke while the change was committed. It may or may not have happened: look with sql_query before you repeat it.")
 		r.Code = messages.CodeToolUnknownOutcome
-		return r, nil
+		return d.about("unknown", r), nil
 	}
 	if e, ok := errors.AsType[*excessError](err); ok {
-		return tools.Failure("The statement was rolled back: " + e.Error() + ". Nothing was changed."), nil
+		return d.about("excess", tools.Failure("The statement was rolled back: "+e.Error()+". Nothing was changed.")), nil
 	}
 	if e, ok := errors.AsType[*unfitError](err); ok {
 		f.log.WarnContext(ctx, "a database is not asked", "database", d.name, "reason", e.reason)
-		return tools.Failure(fmt.Sprintf("The database %q is not asked: %s. Only its operator can change that.", d.name, e.reason)), nil
+		return d.about("unfit", tools.Failure(fmt.Sprintf("The database %q is not asked: %s. Only its operator can change that.", d.name, e.reason))), nil
 	}
 	text, passing, ok := d.problem(err)
 	switch {
 	case ctx.Err() != nil:
 		return tools.Result{}, context.Cause(ctx)
 	case own.Err() != nil, text == "" && ok:
-		return tools.Failure(fmt.Sprintf("The statement did not finish within %v and was stopped. Nothing was changed.", time.Duration(d.Timeout))), nil //nolint:nilerr // the model is told
+		return d.about("timeout", tools.Failure(fmt.Sprintf("The statement did not finish within %v and was stopped. Nothing was changed.", time.Duration(d.Timeout)))), nil //nolint:nilerr // the model is told
 	case ok:
 		r := tools.Failure(text)
 		r.Transient = passing
-		return r, nil
+		return d.about("statement", r), nil
 	}
 	f.log.WarnContext(ctx, "a database does not answer", "database", d.name, "err", err)
 	r := tools.Failure(fmt.Sprintf("The database %q does not answer now. Nothing was changed.", d.name))
 	r.Transient = true
-	return r, nil
+	return d.about("unavailable", r), nil
+}
+
+// about says in the meta of a failure which database and what kind it is.
+func (d *granted) about(reason string, r tools.Result) tools.Result {
+	r.Meta = map[string]any{"database": d.name, "reason": reason}
+	return r
 }

@@ -333,6 +333,29 @@ func TestGrants(t *testing.T) {
 	})
 }
 
+// The meta of a failure says what kind it is and of which database.
+func TestMetaOfFailures(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		d := k.desk(t, `,"write":true,"changes":1,"timeout":"300ms"`)
+		for _, c := range []struct{ tool, args, want string }{
+			{"sql_query", args(t, "SELEC 1"), `{"reason":"invalid"}`},
+			{"sql_query", args(t, "SELECT nothing FROM nowhere"), `{"database":"db","reason":"statement"}`},
+			{"sql_query", args(t, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"), `{"database":"db","reason":"timeout"}`},
+			{"sql_execute", args(t, "DELETE FROM orders"), `{"database":"db","reason":"excess"}`},
+			{"sql_query", `{"database":"other","sql":"SELECT 1"}`, `{"reason":"refused"}`},
+			{"sql_schema", `{"database":"db","table":"nowhere"}`, `{"database":"db","reason":"missing"}`},
+			{"sql_schema", ``, `{"databases":1}`},
+		} {
+			r := d.result(t.Context(), t, c.tool, c.args)
+			got, err := json.Marshal(r.Meta)
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s %s: meta %s, want %s (%v)", c.tool, c.args, got, c.want, r.Content)
+			}
+		}
+	})
+}
+
 // What does not fit is cut and says so, and what would change too much changes nothing.
 func TestBounds(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {

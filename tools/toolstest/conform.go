@@ -168,6 +168,8 @@ func (b *bench) answers(ctx context.Context, c Case) json.RawMessage {
 		b.broke("a failure without words")
 	case first.IsError && !c.Fails:
 		b.broke("the call failed: %s", text(first))
+	case len(first.Meta) == 0 && !first.IsError && first.Park == nil && first.Delegation == nil:
+		b.broke("the result has no meta")
 	}
 	b.counts("the call", c, before)
 	if b.spec.Effect == messages.EffectOnce {

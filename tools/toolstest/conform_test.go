@@ -29,10 +29,18 @@ func (b broken) Spec() messages.ToolSpec {
 
 func (b broken) Call(ctx context.Context, c tools.Call) (tools.Result, error) { return b.call(ctx, c) }
 
+func okay() tools.Result { return said("ok") }
+
+func said(text string) tools.Result {
+	r := tools.Text(text)
+	r.Meta = map[string]any{"bytes": len(text)}
+	return r
+}
+
 const strict = `{"type":"object","properties":{},"additionalProperties":false}`
 
 func TestBrokenTools(t *testing.T) {
-	fine := func(context.Context, tools.Call) (tools.Result, error) { return tools.Text("ok"), nil }
+	fine := func(context.Context, tools.Call) (tools.Result, error) { return okay(), nil }
 	var n atomic.Int64
 	for name, c := range map[string]struct {
 		tool broken
@@ -46,14 +54,17 @@ func TestBrokenTools(t *testing.T) {
 		"not UTF-8": {broken{strict, messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
 			return tools.Text("\xff"), nil
 		}}, "", "not valid text"},
+		"no meta": {broken{strict, messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Text("ok"), nil
+		}}, "", "the result has no meta"},
 		"silent failure": {broken{strict, messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
 			return tools.Failure(""), nil
 		}}, "", "without words"},
 		"not the same twice": {broken{strict, messages.EffectIdempotent, func(context.Context, tools.Call) (tools.Result, error) {
-			return tools.Text(strings.Repeat("x", int(n.Add(1)))), nil
+			return said(strings.Repeat("x", int(n.Add(1)))), nil
 		}}, "", "gave another result"},
 		"once may differ": {broken{strict, messages.EffectOnce, func(context.Context, tools.Call) (tools.Result, error) {
-			return tools.Text(strings.Repeat("x", int(n.Add(1)))), nil
+			return said(strings.Repeat("x", int(n.Add(1)))), nil
 		}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +92,7 @@ func TestDeafTool(t *testing.T) {
 			if ctx.Err() != nil {
 				<-release
 			}
-			return tools.Text("ok"), nil
+			return okay(), nil
 		}}
 		errs := toolstest.Broken(t.Context(), t.TempDir(), deaf, toolstest.Case{})
 		close(release)
@@ -118,7 +129,7 @@ func TestCallsThatDoTooLittleOrTooMuch(t *testing.T) {
 				if c.fails {
 					return tools.Failure("refused"), nil
 				}
-				return tools.Text("ok"), nil
+				return okay(), nil
 			}}
 			found := false
 			for _, err := range toolstest.Broken(t.Context(), t.TempDir(), tool, counted) {
@@ -140,7 +151,7 @@ func TestCallsOfTheNextWorker(t *testing.T) {
 				known[c.Key] = true
 				effects.Add(1)
 			}
-			return tools.Text("ok"), nil
+			return okay(), nil
 		}}
 	}
 	for name, c := range map[string]struct {
@@ -189,26 +200,26 @@ func TestCallsThatAreLost(t *testing.T) {
 					return tools.Result{}, err
 				}
 			}
-			return tools.Text("ok"), c.Workspace.Write("a", []byte(c.ID))
+			return okay(), c.Workspace.Write("a", []byte(c.ID))
 		}, ""},
 		"writes before it asks": {messages.EffectOnce, func(_ context.Context, c tools.Call) (tools.Result, error) {
 			if err := c.Workspace.Write("a", nil); err != nil {
 				return tools.Result{}, err
 			}
 			if c.Begin != nil {
-				return tools.Text("ok"), c.Begin()
+				return okay(), c.Begin()
 			}
-			return tools.Text("ok"), nil
+			return okay(), nil
 		}, "a call whose run was lost changed files"},
 		"does not listen": {messages.EffectRead, func(_ context.Context, c tools.Call) (tools.Result, error) {
 			if c.Begin != nil {
 				_ = c.Begin()
 			}
-			return tools.Text("ok"), nil
+			return okay(), nil
 		}, "want the error of Begin"},
 		"writes again": {messages.EffectIdempotent, func(_ context.Context, c tools.Call) (tools.Result, error) {
 			old, _ := c.Workspace.Read("a")
-			return tools.Text("ok"), c.Workspace.Write("a", append(old, 'x'))
+			return okay(), c.Workspace.Write("a", append(old, 'x'))
 		}, "the next worker changed files again"},
 	} {
 		t.Run(name, func(t *testing.T) {

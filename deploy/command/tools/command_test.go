@@ -97,7 +97,7 @@ func TestPageOfMCP(t *testing.T) {
 	url, changed := files(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tools.yaml")
-	granted := strings.Replace(yaml[0], `command: [npx, -y, "@modelcontextprotocol/server-filesystem", .]`, "url: "+url, 1)
+	granted := strings.Replace(yaml[0], `command: [npx, -y, "@modelcontextprotocol/server-filesystem@2026.8.31", .]`, "url: "+url, 1)
 	if err := os.WriteFile(file, []byte(granted), 0o600); err != nil {
 		t.Fatal(err)
 	}

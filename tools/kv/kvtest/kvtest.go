@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(*testing.T, kv.Limits) kv.Store) {
 		"odd texts":                     testOddTexts,
 		"scopes that cannot be":         testBadScopes,
 		"the context has ended":         testEnded,
+		"what is gone is erased":        testSweep,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, func(l kv.Limits) kv.Store { return open(t, l) })
@@ -424,6 +425,51 @@ func testBadScopes(t *testing.T, open func(kv.Limits) kv.Store) {
 		if _, err := s.Get(t.Context(), in, "k"); err == nil || errors.Is(err, kv.ErrNone) {
 			t.Errorf("%+v was let: %v", in, err)
 		}
+	}
+}
+
+// A Sweep erases the scopes of runs and sessions that are gone, and no others.
+func testSweep(t *testing.T, open func(kv.Limits) kv.Store) {
+	s := open(limits())
+	eraser, ok := s.(kv.Eraser)
+	if !ok {
+		t.Fatal("the store erases nothing")
+	}
+	session := func(name string) kv.Scope { return kv.Scope{Kind: messages.KVSession, Tenant: "t", Name: name} }
+	all := []kv.Scope{run("gone"), run("here"), session("gone"), session("here"), {Kind: messages.KVTenant, Tenant: "t"}, {Kind: messages.KVTenant, Tenant: "gone"}}
+	for _, in := range all {
+		w := write("k", in.String())
+		w.Call = "call"
+		set(t, s, in, w)
+	}
+	gone := func(_ context.Context, in kv.Scope) (bool, error) {
+		if in.Kind == messages.KVTenant {
+			t.Errorf("asked about %s", in)
+		}
+		return in.Name == "gone", nil
+	}
+	if n, err := kv.Sweep(t.Context(), eraser, gone); err != nil || n != 2 {
+		t.Errorf("erased %d scopes, %v", n, err)
+	}
+	for i, in := range all {
+		want := in.String()
+		if i == 0 || i == 2 {
+			want = "-"
+		}
+		if got := value(t, s, in, "k"); got != want {
+			t.Errorf("%s has %q", in, got)
+		}
+	}
+	// Nothing of it is left: the call is a new one.
+	w := write("k", "again")
+	w.Call = "call"
+	set(t, s, all[0], w)
+	if got := value(t, s, all[0], "k"); got != "again" {
+		t.Errorf("it is %q", got)
+	}
+	broken := errors.New("cannot tell")
+	if n, err := kv.Sweep(t.Context(), eraser, func(context.Context, kv.Scope) (bool, error) { return true, broken }); n != 0 || !errors.Is(err, broken) {
+		t.Errorf("erased %d scopes, %v", n, err)
 	}
 }
 
