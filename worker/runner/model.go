@@ -78,7 +78,7 @@ func (x *modelWork) ask(ctx, call context.Context, begin func() error, a *agent.
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.journal.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.journal.state.Agent.Model, Models: x.journal.state.Agent.Models, MaxPrice: x.journal.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.journal.state.Agent.MaxTokens, Temperature: x.journal.state.Agent.Temperature, Format: (*model.Format)(a.Format), Purpose: a.Purpose,
-		Cache: x.journal.state.Agent.Cache, Begin: begin, Setback: x.voice.setback(ctx, live),
+		Cache: x.journal.state.Agent.Cache, Keep: keeps(x.rules.of(x.journal.state.Agent)), Begin: begin, Setback: x.voice.setback(ctx, live),
 		Retries: x.journal.state.Agent.ModelRetries, Patient: x.journal.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})
 }
