@@ -238,10 +238,15 @@ func (x *modelWork) summarised(ctx context.Context, millis int64, reply *model.R
 			Text: x.cfg.Redact(reply.Message.Text()), Usage: reply.Usage, Provider: reply.Provider, Model: reply.Model, Millis: millis,
 			Cached: reply.Cached, Cost: x.cost(reply),
 		}
-		if r.Text == "" {
+		text, found, blocked := x.rules.of(x.journal.state.Agent).Text(messages.PolicyReply, "", r.Text)
+		switch {
+		case blocked: // which ends the run
+			r.Error = &messages.RunError{Code: messages.CodePolicy, Message: found[len(found)-1].Reason}
+		case r.Text == "":
 			r.Error = &messages.RunError{Code: messages.CodeModelInvalidOutput, Message: "the model answered with nothing"}
 		}
-		return x.journal.commitPaid(r)
+		r.Text = text
+		return x.journal.commitPaid(append([]record.Record{r}, x.rules.applied(x.journal.state, messages.ToolCall{}, found)...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errControl):
