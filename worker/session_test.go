@@ -291,6 +291,33 @@ func TestSessionSummaryIsMadeOnce(t *testing.T) {
 	}
 }
 
+// A summary is a reply of a model, and rules look at it as at any other.
+func TestSessionSummaryIsJudged(t *testing.T) {
+	for _, action := range []string{messages.PolicyRedact, messages.PolicyBlock} {
+		t.Run(action, func(t *testing.T) {
+			h := open(t, 30*time.Second, messages.Definition{
+				Name: "brief", Instructions: "Be brief.", Session: &messages.SessionPolicy{MaxMessages: 2, Summary: messages.SummaryOn},
+				Policy: &messages.Policy{Content: []messages.ContentRule{{Name: "sums", At: []messages.PolicyPoint{messages.PolicyReply}, Pattern: "sum [0-9]", Action: action}}},
+			})
+			m := newTalker()
+			h.worker("w", m, worker.Config{})
+			var r *messages.AgentResult
+			for _, said := range []string{"one", "two", "three"} {
+				r = h.result(h.submit(messages.Task{Session: "s", Agent: "brief", Input: messages.TextInput(said)}))
+			}
+			if action == messages.PolicyBlock {
+				if r.Error == nil || r.Error.Code != messages.CodePolicy || m.saw("three") != nil {
+					t.Errorf("result: %+v, the model saw %q", r, m.saw("three"))
+				}
+				return
+			}
+			if diff := cmp.Diff([]string{"user: Summary of the conversation before:\n[redacted]", "user: three"}, m.saw("three")); diff != "" || !r.Success {
+				t.Error(diff, r.Error)
+			}
+		})
+	}
+}
+
 // A run without a session never asks for one, and costs what it cost.
 func TestNoSessionCostsNothing(t *testing.T) {
 	h := open(t, 30*time.Second)

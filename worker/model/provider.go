@@ -28,12 +28,13 @@ type Request struct {
 	Messages    []messages.Message
 	Recalled    int // of the Messages after the system's: those of earlier runs of the session. Not for the model
 	Tools       []messages.ToolSpec
-	MaxTokens   int              // of the reply; 0: the provider's default
-	Temperature *float64         // nil: the provider's default
-	Format      *Format          // of the reply's text; nil: free
-	Purpose     messages.Purpose // of the planner "plan": what the reply is for; empty: a turn of the conversation. Not for the model
-	Echo        bool             // send reasoning of the provider's own family back to it
-	Cache       bool             // a reply to the same request may be used again, if Temperature is 0
+	MaxTokens   int                    // of the reply; 0: the provider's default
+	Temperature *float64               // nil: the provider's default
+	Format      *Format                // of the reply's text; nil: free
+	Purpose     messages.Purpose       // of the planner "plan": what the reply is for; empty: a turn of the conversation. Not for the model
+	Echo        bool                   // send reasoning of the provider's own family back to it
+	Cache       bool                   // a reply to the same request may be used again, if Temperature is 0
+	Keep        func(text string) bool // reports whether a cache may hold a text of the reply; nil: any. Not for the model
 
 	Retries *int // after the first attempt at a model; nil: as it is configured; negative counts as 0
 	Patient bool // for a Router: a circuit that is open for long is waited for a while before the call is given up

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/hosts"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -72,6 +73,15 @@ func NewRules(layers ...Layer) (*Rules, error) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	return r, nil
+}
+
+// For returns the rules for runs of an agent: those of the operator, of the agents above it, and its own.
+func For(operator []Layer, above []record.RulesFor, agent *messages.Definition) (*Rules, error) {
+	all := slices.Clone(operator)
+	for _, a := range above {
+		all = append(all, Layer{Source: "agent " + a.Agent, Policy: a.Policy})
+	}
+	return NewRules(append(all, Layer{Source: "agent " + agent.Name, Policy: agent.Policy})...)
 }
 
 func newLayer(l Layer) (made layer, err error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -177,6 +178,21 @@ func TestTheStricterWins(t *testing.T) {
 	}
 	if none, err := policy.NewRules(policy.Layer{Source: "fleet"}); none != nil || err != nil {
 		t.Errorf("no rules are %v, %v", none, err)
+	}
+}
+
+// The rules of the agents above a run hold for it as well, and say whose they are.
+func TestRulesFromAbove(t *testing.T) {
+	operator := []policy.Layer{layer(t, "fleet", `{"tools":{"deny":["shell"]}}`)}
+	above := []record.RulesFor{{Agent: "top", Policy: layer(t, "", `{"tools":{"deny":["mail"]}}`).Policy}}
+	r, err := policy.For(operator, above, &messages.Definition{Name: "low", Policy: layer(t, "", `{"tools":{"deny":["get"]}}`).Policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, source := range map[string]string{"shell": "fleet", "mail": "agent top", "get": "agent low"} {
+		if _, _, refusal := r.Call(tool, `{}`); refusal == nil || refusal.Source != source {
+			t.Errorf("%s: %+v, want a refusal of %s", tool, refusal, source)
+		}
 	}
 }
 

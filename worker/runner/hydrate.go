@@ -104,10 +104,14 @@ func (x *journal) rememberMeanwhile() (stop func()) {
 }
 
 // holds reports whether the rules let a memory hold the whole of what a run leaves there.
-func holds(rules *policy.Rules, data []byte) bool {
-	text := string(data)
-	kept, ok := rules.Memory(text)
-	return ok && kept == text
+func holds(rules *policy.Rules, data []byte) bool { return keeps(rules)(string(data)) }
+
+// keeps reports whether the rules let a memory hold the whole of a text.
+func keeps(rules *policy.Rules) func(text string) bool {
+	return func(text string) bool {
+		kept, ok := rules.Memory(text)
+		return ok && kept == text
+	}
 }
 
 // remember hands the state to the cache, if the rules let a memory hold the whole of it. Else the next owner folds the log.

@@ -78,7 +78,7 @@ func (x *modelWork) ask(ctx, call context.Context, begin func() error, a *agent.
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.journal.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.journal.state.Agent.Model, Models: x.journal.state.Agent.Models, MaxPrice: x.journal.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.journal.state.Agent.MaxTokens, Temperature: x.journal.state.Agent.Temperature, Format: (*model.Format)(a.Format), Purpose: a.Purpose,
-		Cache: x.journal.state.Agent.Cache, Begin: begin, Setback: x.voice.setback(ctx, live),
+		Cache: x.journal.state.Agent.Cache, Keep: keeps(x.rules.of(x.journal.state.Agent)), Begin: begin, Setback: x.voice.setback(ctx, live),
 		Retries: x.journal.state.Agent.ModelRetries, Patient: x.journal.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})
 }
@@ -238,10 +238,15 @@ func (x *modelWork) summarised(ctx context.Context, millis int64, reply *model.R
 			Text: x.cfg.Redact(reply.Message.Text()), Usage: reply.Usage, Provider: reply.Provider, Model: reply.Model, Millis: millis,
 			Cached: reply.Cached, Cost: x.cost(reply),
 		}
-		if r.Text == "" {
+		text, found, blocked := x.rules.of(x.journal.state.Agent).Text(messages.PolicyReply, "", r.Text)
+		switch {
+		case blocked: // which ends the run
+			r.Error = &messages.RunError{Code: messages.CodePolicy, Message: found[len(found)-1].Reason}
+		case r.Text == "":
 			r.Error = &messages.RunError{Code: messages.CodeModelInvalidOutput, Message: "the model answered with nothing"}
 		}
-		return x.journal.commitPaid(r)
+		r.Text = text
+		return x.journal.commitPaid(append([]record.Record{r}, x.rules.applied(x.journal.state, messages.ToolCall{}, found)...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errControl):

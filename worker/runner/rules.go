@@ -48,14 +48,11 @@ func (x *policyWork) rates(s *agent.State, tool string) []queue.Rate {
 
 // made are the rules for an agent below others.
 func (x *policyWork) made(d *messages.Definition, above []record.RulesFor) (*policy.Rules, error) {
-	var layers []policy.Layer
+	var operator []policy.Layer
 	if x.cfg.Policies != nil {
-		layers = slices.Clone(x.cfg.Policies(x.run.Tenant))
+		operator = x.cfg.Policies(x.run.Tenant)
 	}
-	for _, a := range above {
-		layers = append(layers, policy.Layer{Source: "agent " + a.Agent, Policy: a.Policy})
-	}
-	return policy.NewRules(append(layers, policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
+	return policy.For(operator, above, d)
 }
 
 // beforeCalls is the gate of the rules about tool calls: it records which are refused, with which arguments others are made,
@@ -111,7 +108,7 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 // asked is a call as rules see that have one wait for a person.
 func (*policyWork) asked(s *agent.State, tool, arguments string) policy.Asked {
 	return policy.Asked{
-		Tool: tool, Arguments: json.RawMessage(arguments), Cost: s.Cost, Had: s.Had(), First: !slices.Contains(s.Used, tool),
+		Tool: tool, Arguments: json.RawMessage(arguments), Cost: messages.AddCost(s.Cost, s.Below.Cost), Had: s.Had(), First: !slices.Contains(s.Used, tool),
 	}
 }
 

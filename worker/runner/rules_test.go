@@ -252,6 +252,20 @@ func TestPolicyBeforeThePrompt(t *testing.T) {
 	}
 }
 
+// The cache of replies keeps what the rules let a memory hold.
+func TestPolicyOfTheReplyCache(t *testing.T) {
+	for memory, want := range map[string][2]bool{"": {true, false}, messages.MemoryKeep: {true, true}, messages.MemoryDrop: {false, false}} {
+		agent := messages.Definition{Name: "a", Policy: &messages.Policy{Memory: memory}}
+		agent.SetDefaults()
+		model := agenttest.Replies(agenttest.Text("done"))
+		agenttest.Run(t, agenttest.Config{Config: embed.Config{Agent: agent, Model: model}}, "go")
+		keep := model.Requests()[0].Keep
+		if got := [2]bool{keep("All is well."), keep("ask ann@example.com")}; got != want {
+			t.Errorf("memory %q: a cache may keep %v, want %v", memory, got, want)
+		}
+	}
+}
+
 // What a person answers is the result of a call, and judged as one before the model is told.
 func TestPolicyOfAnAnswer(t *testing.T) {
 	const secret = "hunter2-hunter2"

@@ -5,7 +5,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -120,8 +119,12 @@ func (t *trial) review(cmd *cobra.Command, client *dispatcher.Client, rules *set
 	touched, unread := 0, 0
 	for _, id := range ids {
 		run := messages.Ref{Tenant: t.Tenant, Run: id}
-		found, err := policy.Review(client.Runs().Log(cmd.Context(), run), func(d *messages.Definition) (*policy.Rules, error) {
-			return policy.NewRules(append(slices.Clip(layers), policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
+		found, err := policy.Review(client.Runs().Log(cmd.Context(), run), func(s *record.Started) (*policy.Rules, error) {
+			var above []record.RulesFor
+			if s.Parent != nil {
+				above = s.Parent.Rules
+			}
+			return policy.For(layers, above, &s.Agent)
 		})
 		switch {
 		case cmd.Context().Err() != nil:

@@ -130,7 +130,7 @@ func (p *cached) Stream(ctx context.Context, r model.Request) iter.Seq2[model.De
 		}
 		for d, err := range p.provider.Stream(ctx, r) {
 			if err == nil && d.Reply != nil {
-				p.cache.save(ctx, key, name, d.Reply)
+				p.cache.save(ctx, key, name, d.Reply, r.Keep)
 			}
 			if !yield(d, err) {
 				return
@@ -160,9 +160,9 @@ func (c *Cache) load(ctx context.Context, key, name string) (*model.Reply, bool)
 	return reply, true
 }
 
-// save keeps a reply, if it is fit to be used again.
-func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply) {
-	if r.Cached || c.isSecret(r.Message.Content) {
+// save keeps a reply, if it is fit to be used again, and those who ask let it be kept.
+func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply, keep func(string) bool) {
+	if r.Cached || holds(r.Message.Content, func(s string) bool { return c.config.Redact(s) != s || keep != nil && !keep(s) }) {
 		return
 	}
 	data, err := encode(name, r)
@@ -175,16 +175,15 @@ func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply) {
 	}
 }
 
-// isSecret reports whether the redactor would change anything.
-func (c *Cache) isSecret(blocks []messages.Block) bool {
-	changes := func(s string) bool { return c.config.Redact(s) != s }
+// holds reports whether any text of blocks, or all of them together, is one that must not be kept.
+func holds(blocks []messages.Block, secret func(string) bool) bool {
 	for _, b := range blocks {
-		if changes(b.Text) || b.Reasoning != nil && changes(b.Reasoning.Text) ||
-			b.ToolCall != nil && changes(b.ToolCall.Arguments) {
+		if secret(b.Text) || b.Reasoning != nil && secret(b.Reasoning.Text) || b.ToolCall != nil && secret(b.ToolCall.Arguments) {
 			return true
 		}
 	}
-	return false
+	all := messages.Message{Content: blocks}
+	return secret(all.Text())
 }
 
 // errDown says that Redis failed lately and was not asked.

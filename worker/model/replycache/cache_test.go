@@ -253,6 +253,36 @@ func TestOnlyWholeRepliesAreStored(t *testing.T) {
 	}
 }
 
+// What those who ask do not let a cache keep is not stored, also when it is spread over the parts of a reply.
+func TestOnlyWhatMayBeKeptIsStored(t *testing.T) {
+	parts := said("", messages.StopEnd)
+	parts.Message.Content = []messages.Block{{Text: "ann@exam"}, {Text: "ple.com"}}
+	for name, c := range map[string]struct {
+		reply model.Reply
+		keep  func(string) bool
+		calls int
+	}{
+		"anything":      {said("ann@example.com", messages.StopEnd), nil, 1},
+		"what may be":   {said("Clear.", messages.StopEnd), func(s string) bool { return !strings.Contains(s, "ann@example.com") }, 1},
+		"what may not":  {said("ann@example.com", messages.StopEnd), func(s string) bool { return !strings.Contains(s, "ann@example.com") }, 2},
+		"only together": {parts, func(s string) bool { return !strings.Contains(s, "ann@example.com") }, 2},
+		"nothing":       {said("Clear.", messages.StopEnd), func(string) bool { return false }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &endpoint{reply: c.reply}
+			p := newCache(t, miniredis(t), replycache.Config{}).Wrap("p", e)
+			r := request()
+			r.Keep = c.keep
+			for range 2 {
+				mustAsk(t, p, r)
+			}
+			if e.calls != c.calls {
+				t.Errorf("got %d calls, want %d", e.calls, c.calls)
+			}
+		})
+	}
+}
+
 // key is that of the only reply.
 func key(t *testing.T, rdb redis.UniversalClient) string {
 	t.Helper()
