@@ -374,12 +374,15 @@ func TestStrays(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ".claims/dead/acme.r1.c0/d"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	if strays, err := live.Strays(); err != nil || len(strays) != 1 || strays[0] != "dead" {
-		t.Errorf("strays: %v, %v", strays, err)
+	if n, err := snapshot.Strays(dir, false); err != nil || n != 1 {
+		t.Errorf("%d strays, %v", n, err)
 	}
 	open(t, snapshot.Config{Dir: dir, Store: &snapshot.Memory{}})
-	if strays, err := live.Strays(); err != nil || len(strays) != 0 {
-		t.Errorf("strays are left: %v, %v", strays, err)
+	if n, err := snapshot.Strays(dir, true); err != nil || n != 0 {
+		t.Errorf("%d strays are left, %v", n, err)
+	}
+	if n, err := snapshot.Strays(t.TempDir(), true); err != nil || n != 0 {
+		t.Errorf("an empty folder has %d strays, %v", n, err)
 	}
 	if _, err := f.Workspace(t.Context(), "").Read("a"); err != nil {
 		t.Errorf("the folder of a live worker: %v", err)
