@@ -71,7 +71,7 @@ func NewFolders(cfg Config) (*Folders, error) {
 }
 
 func (f *Folders) begin() (err error) {
-	for _, dir := range []string{locks, claims, ended} {
+	for _, dir := range []string{claims, ended} {
 		if err := f.root.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create workspaces: %w", err)
 		}
@@ -93,6 +93,9 @@ func (f *Folders) begin() (err error) {
 var errHeld = errors.New("it is locked")
 
 func (f *Folders) acquire(life string) (*os.File, error) {
+	if err := f.root.MkdirAll(locks, 0o700); err != nil {
+		return nil, fmt.Errorf("lock workspaces: %w", err)
+	}
 	lock, err := f.root.OpenFile(path.Join(locks, lifeLock+life), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock workspaces: %w", err)
