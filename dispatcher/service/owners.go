@@ -76,7 +76,7 @@ func newOwners(cfg *Config, has stores) owners {
 	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
 	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
 	o.files = files.New(files.Config{Store: has.files, Log: controller.Log, Runs: o.runs, Room: room})
-	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs})
+	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
 	o.quotas = quotas.New(quotas.Config{Stored: cfg.Quotas, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})

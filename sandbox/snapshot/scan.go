@@ -55,7 +55,9 @@ func (s *scanner) all(ctx context.Context, dir *os.File) error {
 	if err != nil {
 		return fmt.Errorf("open the workspace: %w", err)
 	}
-	if _, err := s.folder(ctx, at, "", 1); err != nil {
+	if _, err := s.folder(ctx, at, "", 1); errors.Is(err, errGone) {
+		return errors.New("the workspace was removed")
+	} else if err != nil {
 		return err
 	}
 	slices.SortFunc(s.m.Files, func(a, b manifest.File) int { return strings.Compare(a.Path, b.Path) })
@@ -88,6 +90,8 @@ func (s *scanner) folder(ctx context.Context, at int, path string, depth int) (h
 		switch {
 		case errors.Is(err, io.EOF):
 			return holds, nil
+		case errors.Is(err, unix.ENOENT):
+			return false, errGone
 		case err != nil:
 			return false, fmt.Errorf("read folder of the workspace: %w", err)
 		case ctx.Err() != nil:

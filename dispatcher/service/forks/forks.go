@@ -11,7 +11,9 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/manifest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -22,6 +24,7 @@ type Config struct {
 	Controller  *runlog.Controller
 	Definitions *definitions.Definitions
 	Runs        *runs.Runs
+	Files       *files.Store
 }
 
 // Forks makes runs that begin with what others have done.
@@ -68,6 +71,9 @@ func (fs *Forks) fork(ctx context.Context, body []byte) (any, error) {
 	if err := fs.free(ctx, run); err != nil {
 		return nil, err
 	}
+	if err := fs.share(ctx, from, run, started); err != nil {
+		return nil, err
+	}
 	duplicate, err := fs.cfg.Controller.Fork(ctx, run, started)
 	switch {
 	case errors.Is(err, runlog.ErrConflict):
@@ -78,6 +84,24 @@ func (fs *Forks) fork(ctx context.Context, body []byte) (any, error) {
 	return control.ForkReply{
 		Tenant: run.Tenant, ID: run.Run, From: *started.ForkedFrom, Kept: len(started.Prefix), Duplicate: duplicate,
 	}, nil
+}
+
+// share keeps the files that the fork begins with, and those of the steps before, for as long as the fork is kept.
+func (fs *Forks) share(ctx context.Context, from, run messages.Ref, started *record.Started) error {
+	for _, r := range started.Prefix {
+		saved, ok := r.(*record.FilesSaved)
+		if !ok {
+			continue
+		}
+		err := fs.cfg.Files.Share(ctx, from, run, saved.Manifest)
+		if errors.Is(err, manifest.ErrMissing) {
+			return &messages.FieldError{Field: "at", Reason: "the files of the run are no longer kept: its retention is over"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // upTo is the beginning of a run that has done what another one did before a step.

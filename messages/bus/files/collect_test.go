@@ -177,3 +177,23 @@ func TestCollectBesideANewerManifest(t *testing.T) {
 	}
 	get(t, st, "acme", text(10))
 }
+
+// A fork keeps what the run that it came from had, when that is purged; a run that is being purged has nothing to share.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	st := files.New(b)
+	from, fork := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r2"}
+	hash := refer(t, st, from, text(10))
+	if err := st.Share(bustest.Context(t), from, fork, hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := retention.New(b, bustest.Logs(b)).Purge(bustest.Context(t), from); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, st.At(2*files.Margin), files.Collected{})
+	get(t, st, "acme", text(10))
+	if err := st.Share(bustest.Context(t), from, messages.Ref{Tenant: "acme", Run: "r3"}, hash); !errors.Is(err, manifest.ErrMissing) {
+		t.Errorf("a run that was purged shares its files: %v", err)
+	}
+}

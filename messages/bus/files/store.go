@@ -201,6 +201,23 @@ func (st *Store) Refer(ctx context.Context, run messages.Ref, hash string) error
 	return st.bus.StoreFirst(ctx, &nats.Msg{Subject: RefsPrefix(run) + hash, Header: nats.Header{}})
 }
 
+// Share has a run refer to a manifest that another one refers to, of the same tenant. manifest.ErrMissing says that the other one
+// no longer does: it is being purged, and the files may be gone.
+func (st *Store) Share(ctx context.Context, from, to messages.Ref, hash string) error {
+	if err := errors.Join(from.Check(), st.Refer(ctx, to, hash)); err != nil {
+		return err
+	}
+	// The reference of the other run was there while ours is: nothing was removed in between.
+	_, ok, err := st.stream().Get(ctx, bus.Lookup{Last: RefsPrefix(from) + hash})
+	if err == nil && !ok {
+		err = manifest.ErrMissing
+	}
+	if err != nil {
+		return fmt.Errorf("look for the files of %s: %w", from, err)
+	}
+	return nil
+}
+
 // RefsPrefix begins the subjects of what a run refers to; the hash of a manifest ends it.
 func RefsPrefix(run messages.Ref) string { return "files." + run.Tenant + ".ref." + run.Run + "." }
 
