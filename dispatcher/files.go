@@ -36,7 +36,7 @@ func (of Files) List(ctx context.Context, run messages.Ref, at FilesAt) (*contro
 	for {
 		var page control.FileList
 		if err := of.client.request(ctx, control.SubjectFiles, req, &page); err != nil {
-			return nil, noFile(err)
+			return nil, err
 		}
 		if all == nil {
 			all = &page
@@ -59,7 +59,7 @@ func (of Files) Part(ctx context.Context, run messages.Ref, req control.FileRequ
 	req.Tenant, req.ID = run.Tenant, run.Run
 	var part control.FilePart
 	if err := of.client.request(ctx, control.SubjectFile, req, &part); err != nil {
-		return nil, noFile(err)
+		return nil, err
 	}
 	if part.Offset != req.Offset || part.Offset < part.Size && len(part.Data) == 0 || int64(len(part.Data)) > part.Size-min(part.Offset, part.Size) {
 		return nil, fmt.Errorf("read file %q: the answer is not the part that was asked for", req.Name)
@@ -104,19 +104,6 @@ type noFileError struct{ problem *messages.Problem }
 
 func (e *noFileError) Error() string   { return e.problem.Detail }
 func (e *noFileError) Unwrap() []error { return []error{ErrNoFile, e.problem} }
-
-// noFile is the meaning of an error of a request about files: there is no such run, or it has no such file.
-func noFile(err error) error {
-	p, ok := errors.AsType[*messages.Problem](err)
-	switch {
-	case !ok || p.Code != messages.CodeNotFound:
-		return err
-	case strings.HasPrefix(p.Detail, ErrNoFile.Error()):
-		return &noFileError{p}
-	default:
-		return ErrNotFound
-	}
-}
 
 // httpPart is how much of a file one request over HTTP asks for.
 const httpPart = 4 << 20
