@@ -123,6 +123,7 @@ var (
 		"batches":     {"admission", "runs", "webhooks"},
 		"deadletters": {"admission", "webhooks"},
 		"feedback":    {"runs"},
+		"files":       {"runs"},
 		"forks":       {"definitions", "runs"},
 		"history":     {"runs"},
 		"quotas":      {"admission"}, // counts what a tenant has queued
@@ -207,7 +208,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict"
 	case "!own":
-		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry"}
+		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest"}
 		return !std && own != pkg && !slices.Contains(contract, own)
 	default:
 		if isOwn {

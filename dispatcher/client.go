@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -394,6 +395,8 @@ func named(err error) error {
 	switch {
 	case !ok:
 		return err
+	case p.Code == messages.CodeNotFound && strings.HasPrefix(p.Detail, ErrNoFile.Error()):
+		return &noFileError{p}
 	case p.Code == messages.CodeNotFound:
 		return ErrNotFound
 	case p.Code == messages.CodeUnknownAgent:

@@ -227,6 +227,8 @@ func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.
 			run.query.Set("after", strconv.FormatUint(req.After, 10))
 		}
 		return r.json(ctx, run)
+	case control.SubjectFile:
+		return r.filePart(ctx, run, request)
 	case control.SubjectApprove, control.SubjectDeny:
 		return r.decide(ctx, o, run, request)
 	case control.SubjectScheduleRun:

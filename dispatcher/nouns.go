@@ -13,6 +13,8 @@ type (
 	Batches struct{ client *Client }
 	// DeadLetters are tasks and webhooks that could not be worked or delivered.
 	DeadLetters struct{ client *Client }
+	// Files are the files of runs, as they were after each step.
+	Files struct{ client *Client }
 	// Runs are lists of runs, and what is known of one beyond its status and result.
 	Runs struct{ client *Client }
 	// Index is the run index of the dispatchers.
@@ -42,6 +44,9 @@ func (c *Client) Batches() Batches { return Batches{c} }
 
 // DeadLetters returns the requests about dead letters.
 func (c *Client) DeadLetters() DeadLetters { return DeadLetters{c} }
+
+// Files returns the requests about the files of runs.
+func (c *Client) Files() Files { return Files{c} }
 
 // Runs returns the requests about runs that few programs make.
 func (c *Client) Runs() Runs { return Runs{c} }

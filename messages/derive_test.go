@@ -181,6 +181,7 @@ func TestEventOfFinishedHidesWhatOnlyTheOwnerMaySee(t *testing.T) {
 	want := fullResult()
 	want.Actions, want.ModelCalls, want.RetryInfo, want.Error.Info, want.Truncated = nil, nil, nil, nil, true
 	want.Attachments, want.Diagnostics, want.Transcript = nil, nil, nil
+	want.Files.List = nil
 	noDiff(t, "result", want, got.Result)
 	noDiff(t, "the record", before, r.Result)
 }

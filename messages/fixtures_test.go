@@ -2,6 +2,7 @@ package messages_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,14 @@ func fullDefinition() messages.Definition {
 	}
 }
 
+func fullResultFiles() *messages.ResultFiles {
+	hash := strings.Repeat("0a", 32)
+	return &messages.ResultFiles{
+		Step: 2, Manifest: hash, Count: 2, Bytes: 7, LeftOut: 1,
+		List: []messages.SavedFile{{Name: "run.sh", Size: 7, Type: messages.MediaType("run.sh"), Hash: hash, Exec: true}},
+	}
+}
+
 func fullPermit() record.Permit {
 	return record.Permit{Step: 1, Call: "c1", Rates: []string{"fleet:site/1m0s"}, From: noon, To: noon.Add(time.Minute)}
 }
@@ -143,6 +152,7 @@ func fullResult() messages.AgentResult {
 			Models: []string{"openai/gpt-4o"},
 		},
 		Aborted: true, Output: json.RawMessage(`{"files":2}`), Attachments: map[string]string{"review.md": "acme/run-1/review.md"}, Deterministic: true,
+		Files: fullResultFiles(),
 		Diagnostics: &messages.Diagnostics{
 			Warnings: []string{"step 1: a model call failed"}, Traces: []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 		},

@@ -24,6 +24,8 @@ func filesStory(t *testing.T) []record.Entry {
 	s.add(returned(2, b, "moved", ""),
 		&record.FilesSaved{Step: 2, Manifest: strings.Repeat("b1", 32), Files: 2, Bytes: 7, Added: 1, Changed: 1, Removed: 1},
 		stepEnded(2, messages.StepCompleted), stepStarted(3))
-	s.add(replied(3, "Moved."), stepEnded(3, messages.StepCompleted), finished(3, "Moved.", nil))
+	end := finished(3, "Moved.", nil)
+	end.Result.Files = &messages.ResultFiles{Step: 2, Manifest: strings.Repeat("b1", 32), Count: 2, Bytes: 7}
+	s.add(replied(3, "Moved."), stepEnded(3, messages.StepCompleted), end)
 	return s.entries
 }

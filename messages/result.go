@@ -50,14 +50,16 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	Outputs      []string        `json:"outputs,omitempty"` // workspace paths of the files that the run wrote, in order
 	// Attachments says where the files are: by their path in Outputs, the path below the folder of all workspaces.
 	Attachments map[string]string `json:"attachments,omitempty"`
-	Logs        string            `json:"logs,omitempty"`        // where the run's log is; readable for the dispatcher and workers
-	EventStream string            `json:"eventStream,omitempty"` // the subject filter of the run's events
-	Provenance  *Provenance       `json:"provenance,omitempty"`
-	Aborted     bool              `json:"aborted,omitempty"`
-	RetryInfo   *RetryInfo        `json:"retryInfo,omitempty"`
-	Metrics     *Metrics          `json:"metrics,omitempty"`
-	Diagnostics *Diagnostics      `json:"diagnostics,omitempty"`
-	Seed        *int64            `json:"seed,omitempty"` // of the task
+	// Files is what the run left behind, of a run whose files were saved.
+	Files       *ResultFiles `json:"files,omitempty"`
+	Logs        string       `json:"logs,omitempty"`        // where the run's log is; readable for the dispatcher and workers
+	EventStream string       `json:"eventStream,omitempty"` // the subject filter of the run's events
+	Provenance  *Provenance  `json:"provenance,omitempty"`
+	Aborted     bool         `json:"aborted,omitempty"`
+	RetryInfo   *RetryInfo   `json:"retryInfo,omitempty"`
+	Metrics     *Metrics     `json:"metrics,omitempty"`
+	Diagnostics *Diagnostics `json:"diagnostics,omitempty"`
+	Seed        *int64       `json:"seed,omitempty"` // of the task
 	// Deterministic: the task has a seed, and no reply was drawn: each is of a script or from the reply cache.
 	Deterministic bool   `json:"deterministic,omitempty"`
 	Cut           string `json:"cut,omitempty"`       // what of a long run this does not repeat; the log has the whole
@@ -182,6 +184,10 @@ func (r *AgentResult) Shorten(run Ref) {
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
 	// Not the last two, so that an event does not depend on which workers were killed.
 	r.Actions, r.ModelCalls, r.Attachments, r.Transcript, r.RetryInfo, r.Diagnostics = nil, nil, nil, nil, nil, nil
+	if r.Files != nil && len(r.Files.List) > 0 {
+		files := *r.Files
+		files.List, r.Files, r.Truncated = nil, &files, true
+	}
 	if run != (Ref{}) {
 		r.EventStream = run.EventFilter()
 	}

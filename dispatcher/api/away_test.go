@@ -58,7 +58,7 @@ func asks(op api.Operation) (path, body string) {
 		"putSchedule": `{"every":"24h","task":{"input":"x"}}`, "applyAgent": `{"name":"x","instructions":"Be brief."}`, "putPrompt": `{"text":"x"}`,
 		"putQuota": `{"maxQueued":5}`, "pause": `{"kind":"tenant","name":"x","reason":"x"}`, "validatePrompt": `{"id":"x","text":"x"}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful"}
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt"}
 	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1").Replace(op.Path)
 	return path + queries[op.ID], bodies[op.ID]
 }

@@ -42,7 +42,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"x"}`, "giveFeedback": `{"score":1}`, "decideApproval": `{"decision":"approve"}`,
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful"}
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt"}
 	shared := regexp.MustCompile("^/v1/(agents|prompts)") // belong to all tenants
 	for _, op := range api.Operations() {
 		if shared.MatchString(op.Path) || op.Needs.FleetWide() || op.ID == "putSchedule" {

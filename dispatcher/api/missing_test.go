@@ -24,6 +24,7 @@ func TestWhatIsMissingIsAsDeclared(t *testing.T) {
 	bodies := map[string]string{
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"go"}`, "giveFeedback": `{"score":1}`, "answerTask": `{"text":"yes"}`, "pause": `{"kind":"agent","name":"missing"}`, "decideApproval": `{"decision":"approve","call":"c"}`,
 	}
+	queries := map[string]string{"getFile": "?name=a.txt"}
 	first := map[string]bool{"taskSteps": true, "revokeKey": true}
 	names := strings.NewReplacer("{kind}", "agent", "{revision}", "1", "{seq}", "999", "{id}", "missing", "{name}", "missing")
 	seen := 0
@@ -34,7 +35,7 @@ func TestWhatIsMissingIsAsDeclared(t *testing.T) {
 				continue
 			}
 			seen++
-			resp := h.send(strings.ToUpper(method), names.Replace(path), bodies[op.OperationID])
+			resp := h.send(strings.ToUpper(method), names.Replace(path)+queries[op.OperationID], bodies[op.OperationID])
 			var p messages.Problem
 			err := json.NewDecoder(resp.Body).Decode(&p)
 			_ = resp.Body.Close()

@@ -130,7 +130,7 @@ func operations(ops control.Table) []operation {
 			query: []control.Parameter{{Name: "stream", Text: "Stream events as they come instead of the answer.", Kind: "boolean"}},
 			body:  LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, stream: streamLite, problem: asLite,
 		},
-	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), entryOperations(), statsOperations())
+	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), fileOperations(run), entryOperations(), statsOperations())
 }
 
 // failuresOf are the failures of the operation that a request over HTTP becomes.

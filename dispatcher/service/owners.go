@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/deadletters"
 	"github.com/longshore-run/longshore/dispatcher/service/definitions"
 	"github.com/longshore-run/longshore/dispatcher/service/feedback"
+	"github.com/longshore-run/longshore/dispatcher/service/files"
 	"github.com/longshore-run/longshore/dispatcher/service/forks"
 	"github.com/longshore-run/longshore/dispatcher/service/history"
 	"github.com/longshore-run/longshore/dispatcher/service/keys"
@@ -21,7 +22,6 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/dispatcher/service/why"
 	"github.com/longshore-run/longshore/dispatcher/service/workers"
-	"github.com/longshore-run/longshore/messages/bus/files"
 )
 
 // owners answer the requests, each those about one noun. Those that others are built on stand first.
@@ -35,6 +35,7 @@ type owners struct {
 	batches     *batches.Batches
 	deadletters *deadletters.DeadLetters
 	feedback    *feedback.Feedback
+	files       *files.Files
 	forks       *forks.Forks
 	history     *history.History
 	keys        *keys.Keys
@@ -55,7 +56,7 @@ func newOwners(cfg *Config, has stores) owners {
 		now        = controller.Now
 		room       = request.Room(cfg.Conn.MaxPayload)
 	)
-	o.runs = runs.New(runs.Config{Queue: has.queue, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Room: room, Log: log})
+	o.runs = runs.New(runs.Config{Queue: has.queue, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Files: has.files, Room: room, Log: log})
 	o.webhooks = webhooks.New(webhooks.Config{
 		Sender: cfg.Webhooks, Queue: has.webhooks, Letters: has.letters, Runs: o.runs, Now: now, Log: log,
 		Tries: cfg.WebhookTries, Wait: cfg.WebhookWait,
@@ -74,7 +75,8 @@ func newOwners(cfg *Config, has stores) owners {
 	})
 	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
 	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
-	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: files.New(cfg.Bus)})
+	o.files = files.New(files.Config{Store: has.files, Log: controller.Log, Runs: o.runs, Room: room})
+	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
 	o.quotas = quotas.New(quotas.Config{Stored: cfg.Quotas, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})
@@ -95,7 +97,7 @@ func newOwners(cfg *Config, has stores) owners {
 func (o *owners) handlers() request.Handlers {
 	all := request.Handlers{}
 	for _, of := range []interface{ Handlers() request.Handlers }{
-		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.forks, o.history, o.keys, o.quotas,
+		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.files, o.forks, o.history, o.keys, o.quotas,
 		o.runindex, o.schedules, o.sessions, o.why, o.workers,
 	} {
 		maps.Copy(all, of.Handlers())

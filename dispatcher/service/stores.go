@@ -4,6 +4,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
@@ -21,6 +22,7 @@ type stores struct {
 	schedules *schedules.Store
 	sessions  *sessions.Store
 	logs      *logentries.Store
+	files     *files.Store
 	workers   *roster.Fleet
 
 	letters    *deadletters.Store
@@ -30,7 +32,7 @@ type stores struct {
 
 func newStores(b *bus.Bus, logs *runlogs.Store) stores {
 	return stores{
-		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b, logs), logs: logentries.New(b), workers: roster.New(b),
+		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b, logs), logs: logentries.New(b), files: files.New(b), workers: roster.New(b),
 		letters: deadletters.New(b), webhooks: webhooks.New(b), semaphores: semaphores.New(b),
 	}
 }

@@ -9,6 +9,7 @@ import (
 // What requests to a dispatcher mean when they fail. Clients in Go get these errors back, with the problem that says more.
 var (
 	ErrNotFound    = errors.New("no such run")
+	ErrNoFile      = errors.New("no such file")
 	ErrConflict    = errors.New("the id is taken by another task")
 	ErrEnded       = errors.New("the run has ended")
 	ErrNotEnded    = errors.New("the run has not ended")
@@ -50,6 +51,10 @@ func failures(f ...Failure) []Failure { return f }
 
 func noRun() Failure {
 	return notFound(ErrNotFound, "There is no such run, or it was removed after its retention.")
+}
+
+func noFile() Failure {
+	return notFound(nil, "There is no such run, or it has no such file or list of files.")
 }
 
 func noBatch() Failure {

@@ -34,6 +34,8 @@ const (
 	HeaderIdempotency = "Idempotency-Key"
 	// HeaderIfMatch makes a change one of a revision, as an ETag names it.
 	HeaderIfMatch = "If-Match"
+	// HeaderManifest of an answer with a file names the list of files that it is in.
+	HeaderManifest = "Longshore-Manifest"
 )
 
 // Operation is one request and its reply.

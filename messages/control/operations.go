@@ -75,6 +75,19 @@ func runs() []Operation {
 			ID:       "taskSteps", Tag: "tasks", Summary: "List the steps of a run, with their duration and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
 			Text: "At most 1000.",
 		},
+		{
+			Subject: SubjectFiles, Asks: FilesRequest{}, Reply: FileList{}, Tenants: true,
+			Failures: failures(noFile(), conflict(ErrNotBegun, "The run is queued and has no files yet.")),
+			ID:       "listFiles", Tag: "tasks", Summary: "List the files of a run", Needs: Read, Method: "GET", Path: oneRun + "/files",
+			Text: "As they were after a step; the last ones by default. Without saved files the list is empty.",
+			Query: list(
+				Parameter{Name: "step", Text: "The files as they were after this step; 0: before the first.", Kind: "integer"},
+				Parameter{Name: "manifest", Text: "In place of a step: the `manifest` of an earlier list or of the result."},
+				Parameter{Name: "after", Text: "Only files after this name: the `next` of the previous page."},
+				limit(MaxFiles, MaxFiles, "Maximum number of files: up to 1000, which is the default."),
+			),
+		},
+		{Subject: SubjectFile, Summary: "Read a part of a file of a run", Asks: FileRequest{}, Reply: FilePart{}, Tenants: true, Failures: failures(noFile(), conflict(ErrNotBegun, "The run is queued and has no files yet."))},
 	}
 }
 

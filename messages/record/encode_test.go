@@ -162,6 +162,7 @@ func TestHandWrittenRecords(t *testing.T) {
 				Agent: text, Revision: uint64(u.Input), Planner: name, Models: outputs, Prompts: []messages.PromptUsed{{ID: name, Version: 7}},
 			},
 			Output: json.RawMessage(`{"a":1}`), Attachments: map[string]string{name: text}, Deterministic: flag,
+			Files:       &messages.ResultFiles{Step: int(n), Manifest: text, Count: int(n), Bytes: int64(n), List: []messages.SavedFile{{Name: name, Type: text, Exec: flag}}},
 			Diagnostics: &messages.Diagnostics{Warnings: outputs, Traces: outputs}, RetryInfo: &messages.RetryInfo{Attempts: int(n), LastError: text},
 			Metrics: &messages.Metrics{DurationMs: int64(n), ToolLatencyMs: millis}, Seed: seed, Cut: text, Truncated: flag,
 			Error: &messages.RunError{Code: messages.Code(name), Message: text},

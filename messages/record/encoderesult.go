@@ -48,6 +48,9 @@ func appendAgentResult(r *messages.AgentResult, b []byte) []byte {
 	if len(r.Attachments) > 0 {
 		b = appendRest(append(b, `,"attachments":`...), r.Attachments)
 	}
+	if r.Files != nil {
+		b = appendRest(append(b, `,"files":`...), r.Files)
+	}
 	b = appendOptional(b, `,"logs":`, r.Logs)
 	b = appendOptional(b, `,"eventStream":`, r.EventStream)
 	if p := r.Provenance; p != nil {

@@ -46,6 +46,9 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		r.Metrics.ToolLatencyMs[a.Name] += a.Millis
 	}
 	r.Attachments = s.attachments(run)
+	if f := s.Files; f != nil {
+		r.Files = &messages.ResultFiles{Step: f.Step, Manifest: f.Manifest, Count: f.Files, Bytes: f.Bytes, LeftOut: f.LeftOut}
+	}
 	r.Summarise()
 	s.bound(&r)
 	return r

@@ -38,6 +38,9 @@ func (rs *Runs) result(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r, err = rs.withFiles(ctx, ref, r); err != nil {
+		return nil, err
+	}
 	room := rs.cfg.Room.Beside(resultRoom)
 	switch {
 	case req.Format == control.FormatTaskResult:
@@ -93,6 +96,10 @@ func fitting(r *messages.AgentResult, room int) *messages.AgentResult {
 	}
 	short := *r
 	short.Actions, short.ModelCalls, short.Truncated = nil, nil, true
+	if short.Files != nil {
+		files := *short.Files
+		files.List, short.Files = nil, &files
+	}
 	if fits(&short) {
 		return &short
 	}

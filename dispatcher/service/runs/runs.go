@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
@@ -26,6 +27,7 @@ type Config struct {
 	Controller *runlog.Controller
 	Webhooks   *webhooks.Queue
 	Logs       *logentries.Store
+	Files      *files.Store
 	Room       request.Room
 	Log        *slog.Logger
 }
