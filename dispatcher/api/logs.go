@@ -22,23 +22,21 @@ const defaultLogEntries = 200
 // eventLog is the type of a server-sent event that brings a log entry.
 const eventLog = "log"
 
-func entryOperations() []operation {
-	return []operation{
-		{
-			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "Get what processes logged about a run",
-			failures: failuresOf(control.SubjectStatus),
-			text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
-				"server-sent events of type log, first those that are stored and then new ones, until the run has ended; the id of an " +
-				"event is the entry's seq. Entries are for people: some may be lost, and the outcome of the run never depends on them.",
-			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
-			query: []control.Parameter{
-				{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
-				{Name: "after", Text: "Continue after this entry: `next` of the previous page, or a seq.", Kind: "integer"},
-				{Name: "limit", Text: fmt.Sprintf("Maximum number of entries: up to %d, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
-				{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
-			},
-			reply: logentry.LogEntryList{}, stream: getLogs,
+func getLogsOperation() operation {
+	return operation{
+		method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "Get what processes logged about a run",
+		failures: failuresOf(control.SubjectStatus),
+		text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
+			"server-sent events of type log, first those that are stored and then new ones, until the run has ended; the id of an " +
+			"event is the entry's seq. Entries are for people: some may be lost, and the outcome of the run never depends on them.",
+		headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
+		query: []control.Parameter{
+			{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
+			{Name: "after", Text: "Continue after this entry: `next` of the previous page, or a seq.", Kind: "integer"},
+			{Name: "limit", Text: fmt.Sprintf("Maximum number of entries: up to %d, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
+			{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
 		},
+		reply: logentry.LogEntryList{}, stream: getLogs,
 	}
 }
 
