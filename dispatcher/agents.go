@@ -10,7 +10,9 @@ import (
 // List returns all agents by name.
 func (of Agents) List(ctx context.Context) ([]messages.Definition, error) {
 	if of.client.remote != nil {
-		return of.client.remote.agents(ctx)
+		var list control.AgentList
+		err := of.client.Call(ctx, control.ByID("listAgents"), control.Empty{}, &list)
+		return list.Agents, err
 	}
 	return of.client.agents.Agents(ctx)
 }
@@ -18,7 +20,9 @@ func (of Agents) List(ctx context.Context) ([]messages.Definition, error) {
 // Get returns the current definition of an agent, at most two seconds old; ErrUnknownAgent if there is none.
 func (of Agents) Get(ctx context.Context, name string) (messages.Definition, error) {
 	if of.client.remote != nil {
-		return of.client.remote.agent(ctx, name)
+		var def messages.Definition
+		err := of.client.Call(ctx, control.ByID("getAgent"), control.AgentRequest{Name: name}, &def)
+		return def, err
 	}
 	return of.client.agents.Agent(ctx, name)
 }

@@ -144,7 +144,7 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 // made again. Unless spec says otherwise it has the concurrency of the first one.
 func (of Batches) Retry(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
 	if of.client.remote != nil {
-		return of.client.remote.retryBatch(ctx, from, &spec, failedOnly)
+		return of.client.retried(ctx, from, &spec, failedOnly)
 	}
 	head, err := of.client.Batches().Get(ctx, from)
 	if err != nil {

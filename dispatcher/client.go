@@ -341,7 +341,7 @@ func (c *Client) Call(ctx context.Context, o *control.Operation, req, reply any)
 
 // Ask is Call with the request and the reply as JSON. What the dispatcher refuses is a *messages.Problem.
 func (c *Client) Ask(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
-	if _, bounded := ctx.Deadline(); !bounded {
+	if _, bounded := ctx.Deadline(); !bounded && (c.remote == nil || !o.Waits) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
@@ -349,6 +349,8 @@ func (c *Client) Ask(ctx context.Context, o *control.Operation, request json.Raw
 	switch {
 	case c.remote != nil:
 		return c.remote.ask(ctx, o, request)
+	case o.Subject == "":
+		return nil, fmt.Errorf("%s is a request over HTTP alone: set LONGSHORE_URL", o.ID)
 	case c.within != nil && !o.Everywhere:
 		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
 			return nil, fmt.Errorf("ask the dispatcher (%s): %w", o.Subject, nats.ErrReconnectBufExceeded)

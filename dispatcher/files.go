@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -109,13 +110,12 @@ func (e *noFileError) Unwrap() []error { return []error{ErrNoFile, e.problem} }
 const httpPart = 4 << 20
 
 // filePart reads a part of a file over HTTP, as its range.
-func (r *remote) filePart(ctx context.Context, run call, request json.RawMessage) (json.RawMessage, error) {
+func (r *remote) filePart(ctx context.Context, request json.RawMessage) (json.RawMessage, error) {
 	var req control.FileRequest
 	if err := json.Unmarshal(request, &req); err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	run.path += "/file"
-	run.query.Set("name", req.Name)
+	run := call{method: http.MethodGet, path: "/v1/tasks/" + url.PathEscape(req.ID) + "/file", tenant: req.Tenant, query: url.Values{"name": {req.Name}}}
 	set(run.query, "manifest", req.Manifest)
 	if req.Step != nil {
 		run.query.Set("step", strconv.Itoa(*req.Step))

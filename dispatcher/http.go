@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -183,8 +182,11 @@ func (r *remote) json(ctx context.Context, c call) (json.RawMessage, error) {
 
 // ask makes the request of an operation over HTTP.
 func (r *remote) ask(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
+	if o.Subject == control.SubjectFile { // its answer is the file itself
+		return r.filePart(ctx, request)
+	}
 	if o.ID == "" {
-		return r.byHand(ctx, o, request)
+		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, o.Name())
 	}
 	parts, err := o.Parts(request)
 	if err != nil {
@@ -197,113 +199,8 @@ func (r *remote) ask(ctx context.Context, o *control.Operation, request json.Raw
 	return r.json(ctx, c)
 }
 
-// byHand makes requests whose routes do more than one operation, or are asked for in other words.
-func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
-	var of control.RunRequest
-	_ = json.Unmarshal(request, &of) // requests about no run have other fields
-	run := call{method: http.MethodGet, path: "/v1/tasks/" + url.PathEscape(of.ID), tenant: of.Tenant, query: url.Values{}}
-	switch o.Subject {
-	case control.SubjectStatus:
-		return r.json(ctx, run)
-	case control.SubjectResult:
-		var req control.ResultRequest
-		if err := json.Unmarshal(request, &req); err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
-		}
-		run.path += "/result"
-		set(run.query, "format", req.Format)
-		set(run.query, "after", req.After)
-		if req.Transcript {
-			run.query.Set("transcript", "true")
-		}
-		return r.json(ctx, run)
-	case control.SubjectLog:
-		var req control.LogRequest
-		if err := json.Unmarshal(request, &req); err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
-		}
-		run.path += "/log"
-		if req.After > 0 {
-			run.query.Set("after", strconv.FormatUint(req.After, 10))
-		}
-		return r.json(ctx, run)
-	case control.SubjectFile:
-		return r.filePart(ctx, run, request)
-	case control.SubjectApprove, control.SubjectDeny:
-		return r.decide(ctx, o, run, request)
-	case control.SubjectScheduleRun:
-		var req control.ScheduleRun
-		if err := json.Unmarshal(request, &req); err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
-		}
-		return r.json(ctx, call{method: http.MethodPost, path: "/v1/schedules/" + url.PathEscape(req.Name) + "/run", tenant: req.Tenant})
-	case control.SubjectRunStats:
-		var req control.StatsRequest
-		if err := json.Unmarshal(request, &req); err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
-		}
-		query := filterQuery(&req.RunsRequest)
-		set(query, "by", string(req.By))
-		return r.json(ctx, call{method: http.MethodGet, path: "/v1/stats", tenant: req.Tenant, query: query})
-	case control.SubjectKeyList:
-		return r.json(ctx, call{method: http.MethodGet, path: "/v1/keys", tenant: of.Tenant})
-	case control.SubjectKeyRevoke:
-		return r.json(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(of.ID), tenant: of.Tenant})
-	default:
-		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, o.Name())
-	}
-}
-
 func set(query url.Values, name, value string) {
 	if value != "" {
 		query.Set(name, value)
 	}
-}
-
-// decide approves or denies a call: one route for both.
-func (r *remote) decide(ctx context.Context, o *control.Operation, run call, request json.RawMessage) (json.RawMessage, error) {
-	var d control.DecisionRequest
-	err := json.Unmarshal(request, &d)
-	if err == nil {
-		run.body, err = json.Marshal(struct {
-			Call     string `json:"call,omitempty"`
-			Decision string `json:"decision"`
-			Hash     string `json:"hash,omitempty"`
-			Reason   string `json:"reason,omitempty"`
-			By       string `json:"by,omitempty"`
-		}{d.Call, o.Name(), d.Hash, d.Reason, d.By})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
-	}
-	run.method, run.path = http.MethodPost, run.path+"/approvals"
-	if d.Control != "" {
-		run.header = map[string]string{control.HeaderIdempotency: d.Control}
-	}
-	return r.json(ctx, run)
-}
-
-// filterQuery is a filter of runs as a query.
-func filterQuery(f *control.RunsRequest) url.Values {
-	q := url.Values{}
-	for _, s := range f.Statuses {
-		q.Add("status", string(s))
-	}
-	for k, v := range f.Labels {
-		q.Add("label", k+"="+v)
-	}
-	set(q, "agent", f.Agent)
-	set(q, "session", f.Session)
-	set(q, "parent", f.Parent)
-	set(q, "q", f.Search)
-	set(q, "code", string(f.Code))
-	since := time.Unix(0, 0) // without one the API lists the last day
-	if f.Since != nil {
-		since = *f.Since
-	}
-	q.Set("since", since.UTC().Format(time.RFC3339Nano))
-	if f.Until != nil {
-		q.Set("until", f.Until.UTC().Format(time.RFC3339Nano))
-	}
-	return q
 }

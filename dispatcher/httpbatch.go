@@ -17,7 +17,6 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // mediaLines is the media type of lines of JSON.
@@ -191,25 +190,15 @@ func (r *remote) batchResults(ctx context.Context, ref messages.BatchRef, order 
 	}
 }
 
-// retryBatch is RetryBatch over HTTP.
-func (r *remote) retryBatch(ctx context.Context, from messages.BatchRef, spec *BatchSpec, failedOnly bool) (*messages.Batch, error) {
+// retried is Retry over HTTP.
+func (c *Client) retried(ctx context.Context, from messages.BatchRef, spec *BatchSpec, failedOnly bool) (*messages.Batch, error) {
 	if spec.BatchSettings != (messages.BatchSettings{}) { // the API has no place for them
 		return nil, fmt.Errorf("retry with other settings: %w", ErrOverHTTP)
 	}
-	body, err := json.Marshal(struct {
-		ID     string `json:"id,omitempty"`
-		Failed bool   `json:"failed,omitempty"`
-	}{spec.ID, failedOnly})
-	if err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
-	}
-	data, err := r.json(ctx, call{method: http.MethodPost, path: "/v1/batches/" + url.PathEscape(from.ID) + "/retry", tenant: from.Tenant, body: body})
-	if err != nil {
-		return nil, conflictAs(meaning(control.Of(control.SubjectBatchStatus), err), ErrNotEnded)
-	}
 	var b messages.Batch
-	if err := strict.DecodePeer(data, &b); err != nil {
-		return nil, fmt.Errorf("read the answer to a retry: %w", err)
+	req := control.RetryRequest{Tenant: from.Tenant, Batch: from.ID, BatchRetry: control.BatchRetry{ID: spec.ID, Failed: failedOnly}}
+	if err := c.Call(ctx, control.ByID("retryBatch"), req, &b); err != nil {
+		return nil, err
 	}
 	return &b, nil
 }

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // submit posts a task, which has its id: so it can be posted again while no dispatcher stores it, as long as ctx lasts and
@@ -59,7 +56,7 @@ func (r *remote) submit(ctx context.Context, t *messages.Task) (string, error) {
 const maxRunPage = 1000
 
 // runs lists runs page by page.
-func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
+func (c *Client) listed(ctx context.Context, f RunFilter) (*RunList, error) {
 	limit := f.Limit
 	if limit == 0 {
 		limit = MaxRuns
@@ -72,17 +69,11 @@ func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
 	case f.Prefix != "":
 		asked.Search = f.Prefix
 	}
-	query := filterQuery(&asked)
-	set(query, "after", f.After)
 	out := &RunList{Runs: []*control.RunSummary{}}
 	for first := true; ; first = false {
-		query.Set("limit", strconv.Itoa(min(limit-len(out.Runs), maxRunPage)))
-		data, err := r.json(ctx, call{method: http.MethodGet, path: "/v1/tasks", tenant: f.Tenant, query: query})
-		if err != nil {
-			return nil, fmt.Errorf("list runs: %w", named(err))
-		}
+		asked.Limit = min(limit-len(out.Runs), maxRunPage)
 		var page RunList
-		if err := strict.DecodePeer(data, &page); err != nil {
+		if err := c.Call(ctx, control.ByID("listTasks"), asked, &page); err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		if first {
@@ -98,13 +89,13 @@ func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
 		if out.Next = page.Next; page.Next == "" || len(out.Runs) >= limit {
 			return out, nil
 		}
-		query.Set("after", page.Next)
+		asked.After = page.Next
 	}
 }
 
 // summary is a run in a list of one.
-func (r *remote) summary(ctx context.Context, run messages.Ref) (*control.RunSummary, error) {
-	list, err := r.runs(ctx, RunFilter{Tenant: run.Tenant, ID: run.Run})
+func (c *Client) summarised(ctx context.Context, run messages.Ref) (*control.RunSummary, error) {
+	list, err := c.listed(ctx, RunFilter{Tenant: run.Tenant, ID: run.Run})
 	switch {
 	case err != nil:
 		return nil, err
@@ -113,55 +104,4 @@ func (r *remote) summary(ctx context.Context, run messages.Ref) (*control.RunSum
 	default:
 		return list.Runs[0], nil
 	}
-}
-
-func (r *remote) agents(ctx context.Context) ([]messages.Definition, error) {
-	data, err := r.json(ctx, call{method: http.MethodGet, path: "/v1/agents"})
-	if err != nil {
-		return nil, named(err)
-	}
-	var list struct {
-		Agents []messages.Definition `json:"agents"`
-	}
-	if err := strict.DecodePeer(data, &list); err != nil {
-		return nil, fmt.Errorf("read the agents: %w", err)
-	}
-	return list.Agents, nil
-}
-
-func (r *remote) agent(ctx context.Context, name string) (def messages.Definition, err error) {
-	data, err := r.json(ctx, call{method: http.MethodGet, path: "/v1/agents/" + url.PathEscape(name)})
-	if err != nil {
-		return def, named(err)
-	}
-	if err := strict.DecodePeer(data, &def); err != nil {
-		return def, fmt.Errorf("read agent %s: %w", name, err)
-	}
-	return def, nil
-}
-
-// createKey has a dispatcher make a key.
-func (r *remote) createKey(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
-	order := struct {
-		Tenant  string               `json:"tenant,omitempty"`
-		Roles   []control.AccessRole `json:"roles"`
-		Name    string               `json:"name,omitempty"`
-		Expires *time.Time           `json:"expires,omitempty"`
-	}{spec.Tenant, spec.Roles, spec.Name, unlessZero(spec.Expires)}
-	body, err := json.Marshal(order)
-	if err != nil {
-		return "", about, fmt.Errorf("encode request: %w", err)
-	}
-	data, err := r.json(ctx, call{method: http.MethodPost, path: "/v1/keys", body: body})
-	if err != nil {
-		return "", about, named(err)
-	}
-	var made struct {
-		Key string `json:"key"`
-		control.APIKey
-	}
-	if err := strict.DecodePeer(data, &made); err != nil {
-		return "", about, fmt.Errorf("read the new key: %w", err)
-	}
-	return made.Key, made.APIKey, nil
 }

@@ -98,7 +98,7 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 func (of Runs) Running(ctx context.Context, tenant string, limit int) (*RunList, error) {
 	f := RunFilter{Tenant: tenant, Statuses: []messages.Status{messages.StatusRunning}, Limit: limit}
 	if of.client.remote != nil {
-		return of.client.remote.runs(ctx, f)
+		return of.client.listed(ctx, f)
 	}
 	return of.client.begunRuns(ctx, &f, limit)
 }

@@ -32,16 +32,17 @@ const (
 // Create makes an API key for requests over HTTP. The key is returned and kept nowhere: the fleet only gets its hash.
 func (of Keys) Create(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
 	if of.client.remote != nil {
-		return of.client.remote.createKey(ctx, spec)
+		order := control.KeyOrder{Tenant: spec.Tenant, Roles: spec.Roles, Name: spec.Name, Expires: unlessZero(spec.Expires)}
+		var made control.NewKey
+		err := of.client.Call(ctx, control.ByID("createKey"), order, &made)
+		return made.Key, made.APIKey, err
 	}
 	id := letters(keyIDLength)
 	key = "lsk_" + id + "_" + letters(keySecretLength)
 	sum := sha256.Sum256([]byte(key))
 	req := control.KeyCreate{
 		ID: id, Hash: hex.EncodeToString(sum[:]), Tenant: spec.Tenant, Roles: spec.Roles, Name: spec.Name, By: spec.By,
-	}
-	if !spec.Expires.IsZero() {
-		req.Expires = &spec.Expires
+		Expires: unlessZero(spec.Expires),
 	}
 	if err := of.client.request(ctx, control.SubjectKeyCreate, req, &about); err != nil {
 		return "", about, err

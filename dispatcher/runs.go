@@ -36,13 +36,21 @@ type RunFilter struct {
 }
 
 // RunList is what was found.
-type RunList struct {
-	Runs       []*control.RunSummary `json:"runs"`                 // newest first
-	Next       string                `json:"next,omitempty"`       // the id to continue after; empty: that was all
-	Found      int                   `json:"found"`                // that fit, beyond the limit too
-	Forgotten  int                   `json:"forgotten"`            // older runs that were not examined, or not counted
-	MoreQueued bool                  `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
-	control.IndexLag
+type RunList = control.RunList
+
+// FilterOf returns the filter of a request.
+func FilterOf(r *control.RunsRequest) RunFilter {
+	f := RunFilter{
+		Tenant: r.Tenant, Statuses: r.Statuses, Agent: r.Agent, Session: r.Session, Parent: r.Parent, Labels: r.Labels,
+		Search: r.Search, Code: r.Code, ID: r.ID, Prefix: r.Prefix, After: r.After, Limit: r.Limit,
+	}
+	if r.Since != nil {
+		f.Since = *r.Since
+	}
+	if r.Until != nil {
+		f.Until = *r.Until
+	}
+	return f
 }
 
 // List lists runs by the dispatcher's index, and before those the ones that are only queued, or wait for their time:
@@ -52,7 +60,7 @@ func (of Runs) List(ctx context.Context, f RunFilter) (*RunList, error) {
 		f.Tenant = messages.DefaultTenant
 	}
 	if of.client.remote != nil {
-		return of.client.remote.runs(ctx, f)
+		return of.client.listed(ctx, f)
 	}
 	list, err := of.client.indexed(ctx, &f)
 	if errors.Is(err, ErrNoIndex) || errors.Is(err, ErrUnavailable) {

@@ -14,7 +14,7 @@ import (
 // no more. A run that is queued is looked for in the queue. ErrNotFound.
 func (of Runs) Summary(ctx context.Context, run messages.Ref) (*control.RunSummary, error) {
 	if of.client.remote != nil {
-		return of.client.remote.summary(ctx, run)
+		return of.client.summarised(ctx, run)
 	}
 	f := RunFilter{Tenant: run.Tenant, ID: run.Run}
 	list, err := of.client.begunRuns(ctx, &f, 1)

@@ -34,7 +34,7 @@ func blocks(t *testing.T, page, language string) (out []string) {
 // apply stores the agent of a page.
 func (w *town) apply(file string) (name string) {
 	w.t.Helper()
-	asJSON, err := document.Only([]byte(file), 1<<20)
+	doc, err := document.Only([]byte(file), 1<<20)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func (w *town) apply(file string) (name string) {
 		Metadata struct{ Name string } `json:"metadata"`
 		Spec     messages.Definition   `json:"spec"`
 	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
+	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		w.t.Fatal(err)
 	}
 	agent.Spec.Name = agent.Metadata.Name

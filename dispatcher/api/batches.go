@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const (
@@ -165,25 +166,15 @@ func (q *query) batch() (messages.BatchRef, error) {
 	return ref, ref.Check()
 }
 
-// BatchRetry is the body of a retry.
-type BatchRetry struct {
-	ID     string `json:"id,omitempty"`     // of the new batch; with one, the request may be made again
-	Failed bool   `json:"failed,omitempty"` // only lines that failed, not those that were cancelled or expired
-}
-
-func retryBatch(ctx context.Context, q *query) (any, error) {
-	ref, err := q.batch()
-	if err != nil {
-		return nil, err
-	}
-	var body BatchRetry
-	if err := q.read(&body); err != nil {
+func retryBatch(ctx context.Context, q *query, r control.RetryRequest) (any, error) {
+	ref := messages.BatchRef{Tenant: r.Tenant, ID: r.Batch}
+	if err := ref.Check(); err != nil {
 		return nil, err
 	}
 	ctx, stop := q.api.untilDrain(ctx)
 	defer stop()
-	spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: body.ID}}
-	return q.api.cfg.Client.Batches().Retry(ctx, ref, spec, body.Failed)
+	spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: r.ID}}
+	return q.api.cfg.Client.Batches().Retry(ctx, ref, spec, r.Failed)
 }
 
 // batchResults streams how the lines of a batch ended.

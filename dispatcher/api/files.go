@@ -16,22 +16,20 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// fileOperations are those on the content of files.
-func fileOperations(run string) []operation {
-	return []operation{
-		{
-			method: "GET", path: "/v1/tasks/" + run + "/file", id: "getFile", needs: control.Read, tag: "tasks", summary: "Get a file of a run",
-			failures: failuresOf(control.SubjectFile),
-			text: "Its bytes, as a download; with Range a part of it (206). The ETag is the SHA-256 of the content. The type is one of a fixed " +
-				"list by the ending of the name, and application/octet-stream for all else: no page, script or SVG is served as such.",
-			headers: []control.Parameter{{Name: "Range", Text: "The part to get, such as bytes=0-1023."}, {Name: "If-None-Match", Text: "Answer 304 if this is the ETag."}},
-			query: []control.Parameter{
-				{Name: "name", Text: "Path of the file in the workspace.", Example: "report/summary.md"},
-				{Name: "step", Text: "The file as it was after this step; 0: before the first. By default as it was last.", Kind: "integer"},
-				{Name: "manifest", Text: "In place of a step: the `manifest` of a list of files or of the result."},
-			},
-			reply: "", stream: getFile, media: "application/octet-stream",
+// getFileOperation serves the content of a file.
+func getFileOperation() operation {
+	return operation{
+		method: "GET", path: "/v1/tasks/{id}/file", id: "getFile", needs: control.Read, tag: "tasks", summary: "Get a file of a run",
+		failures: failuresOf(control.SubjectFile),
+		text: "Its bytes, as a download; with Range a part of it (206). The ETag is the SHA-256 of the content. The type is one of a fixed " +
+			"list by the ending of the name, and application/octet-stream for all else: no page, script or SVG is served as such.",
+		headers: []control.Parameter{{Name: "Range", Text: "The part to get, such as bytes=0-1023."}, {Name: "If-None-Match", Text: "Answer 304 if this is the ETag."}},
+		query: []control.Parameter{
+			{Name: "name", Text: "Path of the file in the workspace.", Example: "report/summary.md"},
+			{Name: "step", Text: "The file as it was after this step; 0: before the first. By default as it was last.", Kind: "integer"},
+			{Name: "manifest", Text: "In place of a step: the `manifest` of a list of files or of the result."},
 		},
+		reply: "", stream: getFile, media: "application/octet-stream",
 	}
 }
 

@@ -72,7 +72,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 			}
 		}
 	}
-	var state api.TaskState
+	var state control.TaskState
 	if g.do("GET", "/v1/tasks/r2", "", 200, &state, theirs...); state.Status != messages.StatusWaiting || state.Cancel {
 		t.Errorf("their run: %+v", state)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -19,7 +18,7 @@ func TestKeysOverHTTP(t *testing.T) {
 	idOf := func(header []string) string { return strings.Split(header[1], "_")[1] }
 	with := func(header []string, more ...string) []string { return append(slices.Clone(header), more...) }
 
-	var made api.NewKey
+	var made control.NewKey
 	g.do("POST", "/v1/keys", `{"roles":["submitter"],"name":"ci"}`, http.StatusCreated, &made, acme...)
 	if made.Tenant != "acme" || made.Name != "ci" || made.By != "key:"+idOf(acme)+" (of acme)" || !strings.HasPrefix(made.Key, "lsk_"+made.ID+"_") {
 		t.Errorf("made: %+v", made.APIKey)

@@ -22,23 +22,21 @@ const defaultLogEntries = 200
 // eventLog is the type of a server-sent event that brings a log entry.
 const eventLog = "log"
 
-func entryOperations() []operation {
-	return []operation{
-		{
-			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "Get what processes logged about a run",
-			failures: failuresOf(control.SubjectStatus),
-			text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
-				"server-sent events of type log, first those that are stored and then new ones, until the run has ended; the id of an " +
-				"event is the entry's seq. Entries are for people: some may be lost, and the outcome of the run never depends on them.",
-			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
-			query: []control.Parameter{
-				{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
-				{Name: "after", Text: "Continue after this entry: `next` of the previous page, or a seq.", Kind: "integer"},
-				{Name: "limit", Text: fmt.Sprintf("Maximum number of entries: up to %d, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
-				{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
-			},
-			reply: logentry.LogEntryList{}, stream: getLogs,
+func getLogsOperation() operation {
+	return operation{
+		method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "Get what processes logged about a run",
+		failures: failuresOf(control.SubjectStatus),
+		text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
+			"server-sent events of type log, first those that are stored and then new ones, until the run has ended; the id of an " +
+			"event is the entry's seq. Entries are for people: some may be lost, and the outcome of the run never depends on them.",
+		headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
+		query: []control.Parameter{
+			{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
+			{Name: "after", Text: "Continue after this entry: `next` of the previous page, or a seq.", Kind: "integer"},
+			{Name: "limit", Text: fmt.Sprintf("Maximum number of entries: up to %d, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
+			{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
 		},
+		reply: logentry.LogEntryList{}, stream: getLogs,
 	}
 }
 
@@ -143,38 +141,4 @@ func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.Lo
 		}
 	}
 	return nil
-}
-
-// logOperations are those on the log of a run.
-func logOperations(run string) []operation {
-	return []operation{
-		{
-			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", needs: control.Read, tag: "tasks", summary: "Get the log of a run",
-			failures: failuresOf(control.SubjectLog),
-			text:     "Entries as they are stored, oldest first: what `longshore replay` reads.",
-			query: []control.Parameter{
-				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the previous page.", Kind: "integer"},
-				{Name: "limit", Text: "Maximum number of entries: up to 1000, 100 by default.", Kind: "integer"},
-			},
-			reply: control.LogPage{}, answer: getLog,
-		},
-	}
-}
-
-func getLog(ctx context.Context, q *query) (any, error) {
-	run, err := q.run()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := q.limit(maxListed)
-	if err != nil {
-		return nil, err
-	}
-	after := uint64(0)
-	if v := q.text("after"); v != "" {
-		if after, err = strconv.ParseUint(v, 10, 63); err != nil {
-			return nil, &messages.FieldError{Field: "after", Reason: "must be the sequence of an entry"}
-		}
-	}
-	return q.api.cfg.Client.Runs().LogPage(ctx, run, after, limit)
 }

@@ -10,13 +10,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 )
-
-func listType() any { return dispatcher.RunList{} }
 
 // document is the OpenAPI 3.1 document of operations.
 func document(ops []operation, version string) ([]byte, error) {

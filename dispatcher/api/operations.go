@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"slices"
 
 	"github.com/longshore-run/longshore/dispatcher"
@@ -9,51 +8,22 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// operations are all that can be asked for: those of a table, and those whose routes are more than one request and its reply.
+// operations are all that can be asked for over HTTP: those of a table, and the streams.
 func operations(ops control.Table) []operation {
+	return slices.Concat(controlled(ops), streams())
+}
+
+// streams are the routes that are no request and reply, which alone are by hand: no value could say how their bodies and answers come.
+//
+//	watchTask     server-sent events, of AG-UI and Karl too
+//	getLogs       a page, or server-sent events
+//	submitBatch   a body of lines, answered while it is read
+//	batchResults  an answer of lines
+//	getFile       the bytes of a file, by ranges
+//	runLite       waits for a run and streams it; its problems have a form of their own
+func streams() []operation {
 	run := "{id}"
-	return slices.Concat([]operation{
-		{
-			method: "POST", path: "/v1/tasks", id: "submitTask", needs: control.Submit, tag: "tasks", summary: "Submit a task",
-			failures: failuresOf(control.SubjectSubmit),
-			text: "The task is stored when this returns; then it ends in exactly one terminal state, or visibly waits for something. " +
-				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
-				"429: a quota of the tenant is used up; Retry-After says when to try again.",
-			headers: []control.Parameter{
-				{Name: control.HeaderIdempotency, Text: "Becomes the id of a task that has none."},
-				{Name: messages.HeaderTraceparent, Text: "Becomes the traceparent of a task that has none: the run is in that trace."},
-			},
-			query: []control.Parameter{{Name: "wait", Text: "How long to wait for the result, at most 60s.", Kind: "duration", Example: "30s"}},
-			body:  messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
-		},
-		{
-			method: "GET", path: "/v1/tasks", id: "listTasks", needs: control.Read, tag: "tasks", summary: "List runs, newest first",
-			text: "Runs that no worker has started come first, including those that wait for their time: the next 10000; `moreQueued` says that there are more. " +
-				"`behind` is how many events are not in the list yet.",
-			query: append(filterParameters(),
-				control.Parameter{Name: "limit", Text: "Maximum number of runs: up to 1000, 100 by default.", Kind: "integer"},
-				control.Parameter{Name: "after", Text: "Continue after this task: `next` of the previous page."}),
-			reply: listType(), answer: listTasks,
-		},
-		{
-			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", needs: control.Submit, tag: "tasks", summary: "Cancel all matching runs",
-			query: filterParameters(), body: control.Reason{}, optional: true, reply: BulkCancel{}, answer: cancelTasks,
-		},
-		{
-			method: "GET", path: "/v1/tasks/" + run, id: "getTask", needs: control.Read, tag: "tasks", summary: "Get the status of a run, and its result",
-			failures: failuresOf(control.SubjectStatus),
-			reply:    TaskState{}, answer: getTask,
-		},
-		{
-			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: control.Read, tag: "tasks", summary: "Get the result of a run that has ended",
-			failures: failuresOf(control.SubjectResult),
-			query: []control.Parameter{
-				{Name: "transcript", Text: "Include the conversation of the run, in pages.", Kind: "boolean"},
-				{Name: "after", Text: "Continue after this message: transcript.next of the previous page.", Example: "42.1"},
-				{Name: "format", Text: "task-result: status, outputs, summary and the stored log entries instead, as in the schema task-result.", Example: "task-result"},
-			},
-			reply: messages.AgentResult{}, answer: getResult,
-		},
+	return []operation{
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", needs: control.Read, tag: "tasks", summary: "Follow a run",
 			failures: failuresOf(control.SubjectStatus),
@@ -105,23 +75,6 @@ func operations(ops control.Table) []operation {
 			reply: messages.BatchOutcome{}, stream: batchResults, media: mediaLines,
 		},
 		{
-			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", needs: control.Submit, tag: "batches", summary: "Submit the lines that did not complete again",
-			failures: slices.Concat(failuresOf(control.SubjectBatchStatus), []control.Failure{{
-				Status: http.StatusConflict, Code: messages.CodeConflict, Text: "The old batch has not ended.",
-			}}),
-			text: "They become a new batch. The old one must have ended.",
-			body: BatchRetry{}, optional: true, reply: messages.Batch{}, waits: true, answer: retryBatch,
-		},
-		{
-			method: "GET", path: "/v1/agents", id: "listAgents", needs: control.Read, tag: "agents", summary: "List the agents",
-			reply: AgentList{}, answer: listAgents,
-		},
-		{
-			method: "GET", path: "/v1/agents/{name}", id: "getAgent", needs: control.Read, tag: "agents", summary: "Get the definition of an agent",
-			failures: failuresOf(control.SubjectAgentGet),
-			reply:    messages.Definition{}, answer: getAgent,
-		},
-		{
 			method: "POST", path: "/run-lite", id: "runLite", needs: control.Submit, tag: "lite", summary: "Run a small task and wait for it",
 			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and run one at a time. The first " +
 				"unknown tool, invalid argument, malformed reply or failure of a tool ends it with status 500 and the reason as error. " +
@@ -130,7 +83,9 @@ func operations(ops control.Table) []operation {
 			query: []control.Parameter{{Name: "stream", Text: "Stream events as they come instead of the answer.", Kind: "boolean"}},
 			body:  LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, stream: streamLite, problem: asLite,
 		},
-	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), fileOperations(run), entryOperations(), statsOperations())
+		getLogsOperation(),
+		getFileOperation(),
+	}
 }
 
 // failuresOf are the failures of the operation that a request over HTTP becomes.

@@ -94,15 +94,7 @@ func (q *query) text(name string) string { return q.values.Get(name) }
 
 // list is the values of a parameter that may be repeated or separated by commas.
 func (q *query) list(name string) []string {
-	var out []string
-	for _, v := range q.values[name] {
-		for part := range strings.SplitSeq(v, ",") {
-			if part = strings.TrimSpace(part); part != "" {
-				out = append(out, part)
-			}
-		}
-	}
-	return out
+	return control.Listed(q.values[name])
 }
 
 // limit is how many to list, defaultListed by default.

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -16,11 +18,13 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// controlled are the operations of a table that are there over HTTP. Each is relayed as the request that it would be over NATS.
+// controlled are the operations of a table that are there over HTTP. Each is relayed as the request that it would be over NATS, but for
+// those that the API answers itself. Operations with one id are one route, of which a text of the body chooses.
 func controlled(ops control.Table) []operation {
 	var out []operation
+	own := answers()
 	for _, o := range ops {
-		if o.ID == "" {
+		if o.ID == "" || slices.ContainsFunc(out, func(op operation) bool { return op.id == o.ID }) {
 			continue
 		}
 		headers := o.Headers
@@ -29,28 +33,21 @@ func controlled(ops control.Table) []operation {
 		}
 		op := operation{
 			method: o.Method, path: o.Path, id: o.ID, tag: o.Tag, summary: o.Summary, text: o.Text, needs: o.Needs,
-			query: o.Query, headers: headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status, failures: o.Failures,
+			query: o.Query, headers: headers, body: o.Body, optional: o.Optional, reply: cmp.Or(o.Shows, o.Reply), status: o.Status, also: o.Also,
+			waits: o.Waits, failures: o.Failures,
 		}
-		op.answer = func(ctx context.Context, q *query) (any, error) { return q.relay(ctx, &o) }
+		choices := slices.DeleteFunc(slices.Clone(ops), func(other control.Operation) bool { return other.ID != o.ID })
+		if op.answer = own[o.ID].by(&o); op.answer == nil {
+			op.answer = func(ctx context.Context, q *query) (any, error) { return q.relay(ctx, choices) }
+		}
 		out = append(out, op)
 	}
 	return out
 }
 
 // relay makes the request of an operation, and its reply the answer.
-func (q *query) relay(ctx context.Context, o *control.Operation) (any, error) {
-	parts, err := q.parts(o)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := o.Request(parts)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.sign(o, fields); err != nil {
-		return nil, err
-	}
-	request, err := json.Marshal(fields)
+func (q *query) relay(ctx context.Context, choices control.Table) (any, error) {
+	o, request, err := q.request(choices)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +56,60 @@ func (q *query) relay(ctx context.Context, o *control.Operation) (any, error) {
 		return nil, overHTTP(o, err)
 	}
 	return replied(o, reply)
+}
+
+// request reads the request of an operation, of several the one that the body chooses.
+func (q *query) request(choices control.Table) (*control.Operation, json.RawMessage, error) {
+	o := &choices[0]
+	if o.Known && q.who == nil { // a key that any caller can make would be valid at dispatchers that authenticate
+		return nil, nil, forbidden("authentication is disabled here: set LONGSHORE_AUTH=on, or use `longshore keys api`")
+	}
+	parts, err := q.parts(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.Fixed) > 0 {
+		if o, err = chosen(choices, parts.Body); err != nil {
+			return nil, nil, err
+		}
+	}
+	fields, err := o.Request(parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.sign(o, fields); err != nil {
+		return nil, nil, err
+	}
+	request, err := json.Marshal(fields)
+	return o, request, err
+}
+
+// chosen is the operation whose fixed texts the body has. They are all of the same field.
+func chosen(choices control.Table, body json.RawMessage) (*control.Operation, error) {
+	var said map[string]json.RawMessage
+	if err := strict.Decode(body, &said); err != nil {
+		return nil, err
+	}
+	var field string
+	var texts []string
+	for i := range choices {
+		for name, text := range choices[i].Fixed {
+			if string(said[name]) == strconv.Quote(text) {
+				return &choices[i], nil
+			}
+			field, texts = name, append(texts, text)
+		}
+	}
+	return nil, &messages.FieldError{Field: field, Reason: "must be " + oneOf(texts)}
+}
+
+// oneOf is a list in words: a, b or c.
+func oneOf(texts []string) string {
+	last := len(texts) - 1
+	if last < 1 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
 }
 
 // parts reads where a request stands.
@@ -121,6 +172,9 @@ func (q *query) addressed(o *control.Operation, p *control.Parts) (err error) {
 			return q.forAll()
 		}
 	}
+	if o.OfAll && q.who.AllTenants() && q.r.Header.Get(control.HeaderTenant) == "" {
+		return nil
+	}
 	p.Header[control.HeaderTenant], err = q.tenant()
 	return err
 }
@@ -149,6 +203,33 @@ func (q *query) bounds(o *control.Operation, p *control.Parts) error {
 			if _, err := q.time(is.Name, time.Time{}); err != nil {
 				return err
 			}
+			if is.Ago > 0 && q.text(is.Name) == "" {
+				p.Query.Set(is.Name, time.Now().Add(-is.Ago).UTC().Format(time.RFC3339Nano))
+			}
+		default:
+			if err := q.says(&is); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// says checks a parameter that is text.
+func (q *query) says(is *control.Parameter) error {
+	wrong := func(reason string) error { return &messages.FieldError{Field: is.Name, Reason: reason} }
+	text := q.text(is.Name)
+	switch {
+	case text == "":
+	case is.NotID != "" && !strict.ValidToken(text):
+		return wrong(is.NotID)
+	case is.Longest > 0 && len(text) > is.Longest:
+		return wrong(fmt.Sprintf("is longer than %d bytes", is.Longest))
+	case len(is.OneOf) > 0:
+		for _, one := range q.list(is.Name) {
+			if !slices.Contains(is.OneOf, one) {
+				return wrong("must be " + oneOf(is.OneOf))
+			}
 		}
 	}
 	return nil
@@ -159,7 +240,7 @@ func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (e
 	if o.Author != "" {
 		return q.author(o, fields)
 	}
-	if o.Has("by") {
+	if o.Signed() {
 		if who := q.by(""); who != "" {
 			fields["by"], err = json.Marshal(who)
 		}
@@ -175,6 +256,19 @@ func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (e
 		fields["control"], err = json.Marshal(id)
 	}
 	return err
+}
+
+// control is the id of a decision by the header that makes it safe to repeat.
+func (q *query) control() (string, error) {
+	key := q.r.Header.Get(control.HeaderIdempotency)
+	switch {
+	case key == "":
+		return "", nil
+	case len(key) > 256:
+		return "", &messages.FieldError{Field: control.HeaderIdempotency, Reason: "is longer than 256 characters"}
+	default:
+		return keyID(key), nil
+	}
 }
 
 // author says who makes the change in the field of the body that keeps it.
@@ -202,7 +296,10 @@ func overHTTP(o *control.Operation, err error) error {
 	}
 	said := *p
 	said.Field = o.FieldOverHTTP(p.Field)
-	if p.Status == http.StatusNotFound {
+	switch {
+	case o.Missing != "" && (p.Status == http.StatusNotFound || said.Field != "" && strings.Contains(o.Path, "{"+said.Field+"}")):
+		return problemf(http.StatusNotFound, messages.CodeNotFound, o.Missing)
+	case p.Status == http.StatusNotFound:
 		said.Field = ""
 	}
 	return &said

@@ -15,14 +15,6 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Submitted answers a submit.
-type Submitted struct {
-	Tenant string                `json:"tenant"`
-	ID     string                `json:"id"`
-	Status messages.Status       `json:"status"`           // queued, or how it ended
-	Result *messages.AgentResult `json:"result,omitempty"` // when it was waited for and came in time
-}
-
 func submitTask(ctx context.Context, q *query) (any, error) {
 	data, err := q.raw()
 	if err != nil {
@@ -44,7 +36,7 @@ func submitTask(ctx context.Context, q *query) (any, error) {
 	run := task.Ref()
 	reply := &replyOf{
 		status: http.StatusAccepted, header: http.Header{"Location": {"/v1/tasks/" + run.Run}},
-		body: Submitted{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusQueued},
+		body: control.Submitted{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusQueued},
 	}
 	if wait == 0 {
 		return reply, nil
@@ -57,7 +49,7 @@ func submitTask(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	reply.status = http.StatusOK
-	reply.body = Submitted{Tenant: run.Tenant, ID: run.Run, Status: result.Status, Result: result}
+	reply.body = control.Submitted{Tenant: run.Tenant, ID: run.Run, Status: result.Status, Result: result}
 	return reply, nil
 }
 
@@ -122,22 +114,13 @@ func (q *query) await(ctx context.Context, run messages.Ref, most time.Duration)
 	return q.api.cfg.Client.Result(ctx, run)
 }
 
-// TaskState is a task and, once it has ended, its result.
-type TaskState struct {
-	control.RunStatus
-	Result *messages.AgentResult `json:"result,omitempty"`
-}
-
-func getTask(ctx context.Context, q *query) (any, error) {
-	run, err := q.run()
-	if err != nil {
-		return nil, err
-	}
+func getTask(ctx context.Context, q *query, r control.RunRequest) (any, error) {
+	run := messages.Ref{Tenant: r.Tenant, Run: r.ID}
 	status, err := q.api.cfg.Client.Status(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	state := TaskState{RunStatus: *status}
+	state := control.TaskState{RunStatus: *status}
 	if status.Status.Ended() {
 		if state.Result, err = q.api.cfg.Client.Result(ctx, run); err != nil {
 			return nil, err
@@ -146,128 +129,35 @@ func getTask(ctx context.Context, q *query) (any, error) {
 	return state, nil
 }
 
-func getResult(ctx context.Context, q *query) (any, error) {
-	run, err := q.run()
+func getLog(ctx context.Context, q *query, r control.LogRequest) (any, error) {
+	limit, err := q.limit(maxListed)
 	if err != nil {
 		return nil, err
 	}
-	req := control.ResultRequest{After: q.text("after"), Format: q.text("format")}
-	if req.Transcript, err = q.flag("transcript"); err != nil {
-		return nil, err
-	}
-	if err := req.Check(); err != nil {
-		return nil, err
-	}
-	switch {
-	case req.Format == control.FormatTaskResult:
-		return q.api.cfg.Client.TaskResult(ctx, run)
-	case req.Transcript:
-		return q.api.cfg.Client.ResultWithTranscript(ctx, run, req.After)
-	default:
-		return q.api.cfg.Client.Result(ctx, run)
-	}
+	return q.api.cfg.Client.Runs().LogPage(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, r.After, limit)
 }
 
-// maxReason bounds what a person says.
-const maxReason = 1 << 10
-
-func checkReason(r control.Reason) error {
-	if len(r.Reason) > maxReason {
-		return &messages.FieldError{Field: "reason", Reason: "is longer than 1024 bytes"}
+func runSchedule(ctx context.Context, q *query, r control.ScheduleRun) (any, error) {
+	run, err := q.api.cfg.Client.Schedules().Run(ctx, r.ScheduleRef)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return control.Submitted{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusQueued}, nil
 }
 
 const (
 	defaultListed = 100
 	maxListed     = 1000
-	listedBack    = 24 * time.Hour
-	maxSearched   = 256 // bytes
+	maxReason     = 1 << 10 // bytes of what a person says
+	maxBulk       = 200     // how many runs one request cancels
 )
 
-// filterParameters are those that say which runs are meant.
-func filterParameters() []control.Parameter {
-	return []control.Parameter{
-		{Name: "status", Text: "Only these: queued, running, waiting, completed, failed, cancelled.", Many: true, Example: "failed"},
-		{Name: "agent", Text: "Only runs of this agent."},
-		{Name: "session", Text: "Only runs of this conversation."},
-		{Name: "parent", Text: "Only runs to which this run delegated."},
-		{Name: "label", Text: "Only runs with this label, as key=value.", Many: true, Example: "team=search"},
-		{Name: "since", Text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", Kind: "date-time"},
-		{Name: "q", Text: "Only runs with this text in id, input, error or result, ignoring case.", Example: "invoice"},
-		{Name: "code", Text: "Only runs that failed for this reason.", Example: "tool_failed"},
-		{Name: "until", Text: "Only runs that were submitted before this time.", Kind: "date-time"},
-	}
+func listTasks(ctx context.Context, q *query, r control.RunsRequest) (any, error) {
+	return q.api.cfg.Client.Runs().List(ctx, dispatcher.FilterOf(&r))
 }
 
-func (q *query) filter() (f dispatcher.RunFilter, err error) {
-	if f.Tenant, err = q.tenant(); err != nil {
-		return f, err
-	}
-	for _, s := range q.list("status") {
-		switch st := messages.Status(s); st {
-		case messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
-			f.Statuses = append(f.Statuses, st)
-		default:
-			return f, &messages.FieldError{Field: "status", Reason: "must be queued, running, waiting, completed, failed or cancelled"}
-		}
-	}
-	for _, l := range q.values["label"] {
-		k, v, ok := strings.Cut(l, "=")
-		if !ok || k == "" {
-			return f, &messages.FieldError{Field: "label", Reason: "must be key=value"}
-		}
-		if f.Labels == nil {
-			f.Labels = map[string]string{}
-		}
-		if _, twice := f.Labels[k]; twice {
-			return f, &messages.FieldError{Field: "label", Reason: "names a key twice: no run has two values of it"}
-		}
-		f.Labels[k] = v
-	}
-	f.Agent, f.Session, f.Search, f.Code = q.text("agent"), q.text("session"), q.text("q"), messages.Code(q.text("code"))
-	if f.Parent = q.text("parent"); f.Parent != "" && !strict.ValidToken(f.Parent) {
-		return f, &messages.FieldError{Field: "parent", Reason: "must be the id of a task"}
-	}
-	if len(f.Search) > maxSearched {
-		return f, &messages.FieldError{Field: "q", Reason: "is longer than 256 bytes"}
-	}
-	if f.Since, err = q.time("since", time.Now().Add(-listedBack)); err != nil {
-		return f, err
-	}
-	f.Until, err = q.time("until", time.Time{})
-	return f, err
-}
-
-func listTasks(ctx context.Context, q *query) (any, error) {
-	f, err := q.filter()
-	if err != nil {
-		return nil, err
-	}
-	if f.Limit, err = q.limit(maxListed); err != nil {
-		return nil, err
-	}
-	if f.After = q.text("after"); f.After != "" && !strict.ValidToken(f.After) {
-		return nil, &messages.FieldError{Field: "after", Reason: "must be the id of a task"}
-	}
-	return q.api.cfg.Client.Runs().List(ctx, f)
-}
-
-// BulkCancel answers a cancel of many tasks.
-type BulkCancel struct {
-	Cancelled []string          `json:"cancelled"`        // these were asked to stop
-	Failed    map[string]string `json:"failed,omitempty"` // these were not, and why
-	More      bool              `json:"more,omitempty"`   // there are more: ask again
-}
-
-// maxBulk is how many one request cancels.
-const maxBulk = 200
-
-func cancelTasks(ctx context.Context, q *query) (any, error) {
-	f, err := q.filter()
-	if err != nil {
-		return nil, err
-	}
+func cancelTasks(ctx context.Context, q *query, r control.CancelRuns) (any, error) {
+	f := dispatcher.FilterOf(&r.RunsRequest)
 	if f.Agent == "" && f.Session == "" && f.Parent == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 && f.Search == "" {
 		return nil, &messages.FieldError{Field: "query", Reason: "says of no task that it is meant: give status, agent, session, parent or label"}
 	}
@@ -279,27 +169,26 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if len(f.Statuses) == 0 {
 		f.Statuses = []messages.Status{messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting}
 	}
-	var body control.Reason
-	if err := errors.Join(q.read(&body), checkReason(body)); err != nil {
-		return nil, err
+	if len(r.Reason) > maxReason {
+		return nil, &messages.FieldError{Field: "reason", Reason: "is longer than 1024 bytes"}
 	}
 	f.Limit = maxBulk
 	list, err := q.api.cfg.Client.Runs().List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	out := BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued || list.Behind > 0}
-	for _, r := range list.Runs {
-		_, err := q.api.cfg.Client.Runs().CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
+	out := control.BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued || list.Behind > 0}
+	for _, run := range list.Runs {
+		_, err := q.api.cfg.Client.Runs().CancelAs(ctx, messages.Ref{Tenant: run.Tenant, Run: run.ID}, r.By, r.Reason)
 		switch {
 		case errors.Is(err, dispatcher.ErrEnded): // meanwhile
 		case err != nil:
 			if out.Failed == nil {
 				out.Failed = map[string]string{}
 			}
-			out.Failed[r.ID] = problemOf(err).Detail
+			out.Failed[run.ID] = problemOf(err).Detail
 		default:
-			out.Cancelled = append(out.Cancelled, r.ID)
+			out.Cancelled = append(out.Cancelled, run.ID)
 		}
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -36,7 +37,7 @@ func AsyncAPI(version string, ops control.Table) ([]byte, error) {
 		}
 	}
 	d.flows()
-	for _, o := range ops {
+	for _, o := range ops.OverNATS() {
 		d.request(&o)
 	}
 	body, err := encode(object{
@@ -161,5 +162,5 @@ func (d *document) request(o *control.Operation) {
 	if failures := o.FailureText(); failures != "" {
 		more["description"] = failures
 	}
-	d.operation(name, "receive", name, o.Summary+".", more)
+	d.operation(name, "receive", name, cmp.Or(o.Said, o.Summary)+".", more)
 }

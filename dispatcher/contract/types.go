@@ -30,10 +30,10 @@ func types(ops control.Table) ([]named, error) {
 		{of: reflect.TypeFor[logentry.LogEntry]()},
 		{of: reflect.TypeFor[logentry.LogEntryList]()},
 	}
-	for _, o := range ops {
+	for _, o := range ops.OverNATS() {
 		all = append(all, named{of: reflect.TypeOf(o.Asks), strict: true})
 	}
-	for _, o := range ops {
+	for _, o := range ops.OverNATS() {
 		all = append(all, named{of: reflect.TypeOf(o.Reply)})
 	}
 	var out []named

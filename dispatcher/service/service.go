@@ -115,6 +115,7 @@ func New(cfg Config) *Service {
 	if cfg.Operations == nil {
 		cfg.Operations = control.Operations()
 	}
+	cfg.Operations = cfg.Operations.OverNATS()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

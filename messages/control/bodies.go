@@ -1,6 +1,11 @@
 package control
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // Bodies of requests over HTTP, where they are not those over NATS: the run or the batch is in the path.
 
@@ -49,4 +54,90 @@ type RenderRequest struct {
 	Version        uint64          `json:"version,omitempty"` // default: the newest
 	Vars           json.RawMessage `json:"vars,omitempty"`    // an object
 	ThrowOnMissing bool            `json:"throwOnMissing,omitempty"`
+}
+
+// Verdict is the body of a decision about what a run waits with.
+type Verdict struct {
+	Call     string `json:"call,omitempty"`   // that waits; absent: the run asks whether it may go beyond its budget
+	Decision string `json:"decision"`         // approve or deny
+	Hash     string `json:"hash,omitempty"`   // of the arguments that were seen: with others it does not count
+	Reason   string `json:"reason,omitempty"` // recorded, and told to the agent when it is a denial
+	By       string `json:"by,omitempty"`     // who decides; recorded
+}
+
+// BatchRetry is the body of a retry.
+type BatchRetry struct {
+	ID     string `json:"id,omitempty"`     // of the new batch; with one, the request may be made again
+	Failed bool   `json:"failed,omitempty"` // only lines that failed, not those that were cancelled or expired
+}
+
+// What is asked over HTTP alone, where the API makes one answer of several requests.
+
+// Submitted answers a submit.
+type Submitted struct {
+	Tenant string                `json:"tenant"`
+	ID     string                `json:"id"`
+	Status messages.Status       `json:"status"`           // queued, or how it ended
+	Result *messages.AgentResult `json:"result,omitempty"` // when it was waited for and came in time
+}
+
+// TaskState is a task and, once it has ended, its result.
+type TaskState struct {
+	RunStatus
+	Result *messages.AgentResult `json:"result,omitempty"`
+}
+
+// RunList is what was found.
+type RunList struct {
+	Runs       []*RunSummary `json:"runs"`                 // newest first
+	Next       string        `json:"next,omitempty"`       // the id to go on after; empty: that was all
+	Found      int           `json:"found"`                // that fit, beyond the limit too
+	Forgotten  int           `json:"forgotten"`            // older runs that were not examined, or not counted
+	MoreQueued bool          `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
+	IndexLag
+}
+
+// CancelRuns asks the runs that fit to stop.
+type CancelRuns struct {
+	RunsRequest
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// BulkCancel answers a cancel of many tasks.
+type BulkCancel struct {
+	Cancelled []string          `json:"cancelled"`        // these were asked to stop
+	Failed    map[string]string `json:"failed,omitempty"` // these were not, and why
+	More      bool              `json:"more,omitempty"`   // there are more: ask again
+}
+
+// AgentRequest names an agent.
+type AgentRequest struct {
+	Name string `json:"name"`
+}
+
+// AgentList is all agents.
+type AgentList struct {
+	Agents []messages.Definition `json:"agents"`
+}
+
+// RetryRequest makes a new batch of the lines of one that has ended.
+type RetryRequest struct {
+	Tenant string `json:"tenant,omitempty"`
+	Batch  string `json:"batch"` // that has ended
+	BatchRetry
+}
+
+// KeyOrder says what an API key is to be.
+type KeyOrder struct {
+	Tenant  string       `json:"tenant,omitempty"` // whose key it is, or * for all tenants; default: that of the request
+	Roles   []AccessRole `json:"roles"`
+	Name    string       `json:"name,omitempty"`    // for people
+	Expires *time.Time   `json:"expires,omitempty"` // it is refused from then on; absent: it is valid until it is revoked
+}
+
+// NewKey is an API key that was made.
+type NewKey struct {
+	Key string `json:"key"` // shown this once: the fleet keeps its hash
+	APIKey
 }

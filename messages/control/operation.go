@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -40,7 +41,7 @@ const (
 
 // Operation is one request and its reply.
 type Operation struct {
-	Subject string // of the request over NATS
+	Subject string // of the request over NATS; empty: it is over HTTP alone, whose API makes it of other requests
 	Asks    any    // a value of the request's type
 	Reply   any    // a value of the reply's type
 	Tenants bool   // clients that are bound to a tenant may ask, on a subject of theirs
@@ -53,9 +54,10 @@ type Operation struct {
 
 	Failures []Failure // of this operation alone, in addition to those that any may have
 
-	// What follows describes it over HTTP. An empty ID: it is not there, or by hand.
+	// What follows describes it over HTTP. An empty ID: it is not there.
 	ID           string // in the OpenAPI document
 	Tag, Summary string
+	Said         string // instead of Summary over NATS, where what is replied differs; empty: as over HTTP
 	Text         string // more about it
 	Needs        Permission
 	Method, Path string
@@ -64,6 +66,13 @@ type Operation struct {
 	Body         any               // a value of the type of the body; nil: there is none
 	Optional     bool              // the body may be absent
 	Status       int               // of success; 0: 200
+	Also         int               // another status of success; 0: none
+	Shows        any               // a value of the type of the reply over HTTP, which the API makes itself; nil: it is Reply
+	Waits        bool              // it may take as long as there is something to wait for
+	Known        bool              // callers must be known: it is refused while authentication is disabled
+	OfAll        bool              // callers of all tenants who name none ask about all
+	Missing      string            // what is said when the path names nothing, or what cannot be a name; empty: each its own
+	Fixed        map[string]string // texts of the body that tell it from others at the same path
 	Fields       map[string]string // where fields of the request stand, where the rules of place do not say it
 	Newest       bool              // the word latest in the path stands for the newest revision
 	Unprefixed   string            // the field that is the whole body: errors about its parts name the parts alone
@@ -80,9 +89,13 @@ type Parameter struct {
 	Kind          string // string, integer, boolean, duration, date-time
 	Many          bool   // may be given more than once
 	Example       string
-	Most, Default int    // of an integer; 0: unbounded, none
-	Must          string // a boolean that must be true, and why: it is a confirmation and no part of the request
-	NoTenant      bool   // a boolean: true makes the request about what is of no tenant. Only callers of all tenants may say so
+	Most, Default int // of an integer; 0: unbounded, none
+	OneOf         []string
+	NotID         string        // why a text is refused that cannot be an id; empty: any may be
+	Longest       int           // of a text, in bytes; 0: unbounded
+	Ago           time.Duration // of a date-time: left out, it is so long before the request. Clients that mean any time say 1970
+	Must          string        // a boolean that must be true, and why: it is a confirmation and no part of the request
+	NoTenant      bool          // a boolean: true makes the request about what is of no tenant. Only callers of all tenants may say so
 }
 
 // Parts is where a request stands over HTTP.
@@ -192,8 +205,8 @@ func (o *Operation) Parts(request any) (Parts, error) {
 		case inPath:
 			p.Path[name] = plain(value)
 		case inQuery:
-			if text := plain(value); text != "" {
-				p.Query.Set(name, text)
+			if err := addTo(p.Query, name, value); err != nil {
+				return p, err
 			}
 		case inHeader:
 			if text := plain(value); text != "" {
@@ -229,6 +242,14 @@ func (o *Operation) Parts(request any) (Parts, error) {
 		if q.Must != "" {
 			p.Query.Set(q.Name, "true")
 		}
+		if q.Ago > 0 && !p.Query.Has(q.Name) {
+			p.Query.Set(q.Name, time.Unix(0, 0).UTC().Format(time.RFC3339))
+		}
+	}
+	for name, text := range o.Fixed {
+		if body[name], err = json.Marshal(text); err != nil {
+			return p, fmt.Errorf("encode request: %w", err)
+		}
 	}
 	if o.Body != nil && p.Body == nil && (len(body) > 0 || !o.Optional) {
 		if p.Body, err = json.Marshal(body); err != nil {
@@ -236,6 +257,31 @@ func (o *Operation) Parts(request any) (Parts, error) {
 		}
 	}
 	return p, nil
+}
+
+// addTo adds a value to a query: each text of a list, each entry of a map as key=value.
+func addTo(query url.Values, name string, value json.RawMessage) error {
+	switch {
+	case len(value) > 0 && value[0] == '[':
+		var texts []string
+		if err := json.Unmarshal(value, &texts); err != nil {
+			return fmt.Errorf("encode %s: %w", name, err)
+		}
+		query[name] = append(query[name], texts...)
+	case len(value) > 0 && value[0] == '{':
+		var texts map[string]string
+		if err := json.Unmarshal(value, &texts); err != nil {
+			return fmt.Errorf("encode %s: %w", name, err)
+		}
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			query.Add(name, key+"="+texts[key])
+		}
+	default:
+		if text := plain(value); text != "" {
+			query.Set(name, text)
+		}
+	}
+	return nil
 }
 
 // plain is a scalar as text.
@@ -262,6 +308,16 @@ func (o *Operation) Request(p Parts) (map[string]json.RawMessage, error) {
 		case inPath:
 			text, given = p.Path[name]
 		case inQuery:
+			if kind.Kind() == reflect.Slice || kind.Kind() == reflect.Map {
+				value, err := several(name, p.Query[name], kind.Kind())
+				if err != nil {
+					return nil, err
+				}
+				if value != nil {
+					request[field] = value
+				}
+				continue
+			}
 			text, given = p.Query.Get(name), p.Query.Get(name) != ""
 		case inHeader:
 			text, given = p.Header[name], p.Header[name] != ""
@@ -340,6 +396,50 @@ func (o *Operation) name(p Parts) (json.RawMessage, error) {
 	return nil, nil
 }
 
+// several are the texts of a parameter as a list, where a text may be more than one with commas between them, or as a map. They are
+// nil if there is none.
+func several(name string, texts []string, kind reflect.Kind) (json.RawMessage, error) {
+	list, entries := Listed(texts), map[string]string{}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if kind == reflect.Slice {
+		value, err := json.Marshal(list)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		return value, nil
+	}
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, &messages.FieldError{Field: name, Reason: "must be key=value"}
+		}
+		if _, twice := entries[key]; twice {
+			return nil, &messages.FieldError{Field: name, Reason: "names a key twice: no run has two values of it"}
+		}
+		entries[key] = value
+	}
+	value, err := json.Marshal(entries)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	return value, nil
+}
+
+// Listed are the values of a parameter that may be repeated or separated by commas.
+func Listed(texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
 // typed is a text as the value of a field.
 func typed(name, text string, kind reflect.Type) (json.RawMessage, error) {
 	switch kind.Kind() {
@@ -376,6 +476,12 @@ func (o *Operation) Made(reply json.RawMessage) (string, error) {
 		}
 	}
 	return strings.Join(parts, "/"), nil
+}
+
+// Signed reports whether the field by of the request says who makes it. In a query it is a parameter like others.
+func (o *Operation) Signed() bool {
+	where, _ := o.place("by")
+	return o.Has("by") && where != inQuery
 }
 
 // Has reports whether the request has a field of this name.

@@ -56,6 +56,8 @@ func filled(t *testing.T, v reflect.Value, name string) {
 	case reflect.Slice:
 		if v.Type() == reflect.TypeFor[json.RawMessage]() {
 			v.SetBytes([]byte(`{"id":"x"}`))
+		} else if v.Type().Elem().Kind() == reflect.String {
+			v.Set(reflect.Append(v, reflect.ValueOf("x-"+name).Convert(v.Type().Elem()), reflect.ValueOf("y").Convert(v.Type().Elem())))
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -31,6 +33,32 @@ func limit(most, standard int, text string) Parameter {
 
 func list(p ...Parameter) []Parameter { return p }
 
+// filter is which runs are meant.
+func filter() []Parameter {
+	statuses := []string{"queued", "running", "waiting", "completed", "failed", "cancelled"}
+	return []Parameter{
+		{Name: "status", Text: "Only these: queued, running, waiting, completed, failed, cancelled.", Many: true, Example: "failed", OneOf: statuses},
+		{Name: "agent", Text: "Only runs of this agent."},
+		{Name: "session", Text: "Only runs of this conversation."},
+		{Name: "parent", Text: "Only runs to which this run delegated.", NotID: "must be the id of a task"},
+		{Name: "label", Text: "Only runs with this label, as key=value.", Many: true, Example: "team=search"},
+		{Name: "since", Text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", Kind: "date-time", Ago: 24 * time.Hour},
+		{Name: "q", Text: "Only runs with this text in id, input, error or result, ignoring case.", Example: "invoice", Longest: maxSearch},
+		{Name: "code", Text: "Only runs that failed for this reason.", Example: "tool_failed"},
+		{Name: "until", Text: "Only runs that were submitted before this time.", Kind: "date-time"},
+	}
+}
+
+// filtered is where the fields of a RunsRequest stand, and others.
+func filtered(others map[string]string) map[string]string {
+	fields := map[string]string{
+		"statuses": "query:status", "agent": "query", "sessionId": "query:session", "parent": "query", "labels": "query:label", "since": "query",
+		"search": "query:q", "code": "query", "until": "query", "id": "none", "prefix": "none", "count": "none",
+	}
+	maps.Copy(fields, others)
+	return fields
+}
+
 const (
 	oneRun      = "/v1/tasks/{id}"
 	oneBatch    = "/v1/batches/{id}"
@@ -44,11 +72,54 @@ const (
 
 func runs() []Operation {
 	return []Operation{
-		{Subject: SubjectSubmit, Summary: "Submit a task; the same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
+		{
+			Subject: SubjectSubmit, Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken()),
+			Said: "Submit a task; the same task under the same id is one run",
+			ID:   "submitTask", Tag: "tasks", Summary: "Submit a task", Needs: Submit, Method: "POST", Path: "/v1/tasks",
+			Text: "The task is stored when this returns; then it ends in exactly one terminal state, or visibly waits for something. " +
+				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
+				"429: a quota of the tenant is used up; Retry-After says when to try again.",
+			Headers: list(
+				Parameter{Name: HeaderIdempotency, Text: "Becomes the id of a task that has none."},
+				Parameter{Name: messages.HeaderTraceparent, Text: "Becomes the traceparent of a task that has none: the run is in that trace."},
+			),
+			Query: list(Parameter{Name: "wait", Text: "How long to wait for the result, at most 60s.", Kind: "duration", Example: "30s"}),
+			Body:  messages.Task{}, Shows: Submitted{}, Status: 202, Also: 200, Waits: true,
+		},
+		{
+			Asks: CancelRuns{}, Reply: BulkCancel{},
+			ID: "cancelTasks", Tag: "tasks", Summary: "Cancel all matching runs", Needs: Submit, Method: "POST", Path: "/v1/tasks:cancel",
+			Query: filter(), Body: Reason{}, Optional: true,
+			Fields: filtered(map[string]string{"limit": "none", "after": "none", "by": "none"}),
+		},
 		{Subject: SubjectVerify, Summary: "Check whether an id belongs to this task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true, Failures: failures(idTaken())},
-		{Subject: SubjectStatus, Summary: "Get the status of a run", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun())},
-		{Subject: SubjectResult, Summary: "Get the result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotEnded, "The run has not ended."))},
-		{Subject: SubjectLog, Summary: "Get the log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true, Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet."))},
+		{
+			Subject: SubjectStatus, Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun()),
+			Said: "Get the status of a run",
+			ID:   "getTask", Tag: "tasks", Summary: "Get the status of a run, and its result", Needs: Read, Method: "GET", Path: oneRun, Shows: TaskState{},
+		},
+		{
+			Subject: SubjectResult, Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true,
+			Failures: failures(noRun(), conflict(ErrNotEnded, "The run has not ended.")),
+			ID:       "getResult", Tag: "tasks", Summary: "Get the result of a run that has ended", Needs: Read, Method: "GET", Path: oneRun + "/result",
+			Query: list(
+				Parameter{Name: "transcript", Text: "Include the conversation of the run, in pages.", Kind: "boolean"},
+				Parameter{Name: "after", Text: "Continue after this message: transcript.next of the previous page.", Example: "42.1"},
+				Parameter{Name: "format", Text: "task-result: status, outputs, summary and the stored log entries instead, as in the schema task-result.", Example: "task-result"},
+			),
+		},
+		{
+			Subject: SubjectLog, Asks: LogRequest{}, Reply: LogPage{}, Tenants: true,
+			Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet.")),
+			Said:     "Get the log of a run, in pages",
+			ID:       "getLog", Tag: "tasks", Summary: "Get the log of a run", Needs: Read, Method: "GET", Path: oneRun + "/log",
+			Text: "Entries as they are stored, oldest first: what `longshore replay` reads.",
+			Query: list(
+				Parameter{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the previous page.", Kind: "integer"},
+				limit(1000, 100, "Maximum number of entries: up to 1000, 100 by default."),
+			),
+			Fields: map[string]string{"offset": "none"},
+		},
 		{
 			Subject: SubjectCancel, Asks: CancelRequest{}, Reply: RunStatus{}, Tenants: true,
 			Failures: failures(noRun(), conflict(ErrEnded, "The run has ended.")),
@@ -120,14 +191,25 @@ func people() []Operation {
 			ID: "listApprovals", Tag: "approvals", Summary: "List the calls that wait for an approval", Needs: Read, Method: "GET", Path: "/v1/approvals",
 			Query: list(limit(MaxApprovals, 100, "Maximum number of calls: up to 1000, 100 by default.")),
 		},
-		{Subject: SubjectApprove, Summary: "Approve a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
-		{Subject: SubjectDeny, Summary: "Deny a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided())},
+		decision(SubjectApprove, "approve", "Approve a call that waits", once),
+		decision(SubjectDeny, "deny", "Deny a call that waits", once),
 		{
 			Subject: SubjectAnswer, Asks: AnswerRequest{}, Reply: RunStatus{}, Tenants: true, Audited: true,
 			Failures: failures(noRun(), decided()),
 			ID:       "answerTask", Tag: "approvals", Summary: "Answer the question of a waiting run", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
 			Headers: once, Body: Reply{}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 		},
+	}
+}
+
+// decision is one of the two that are made at one path.
+func decision(subject, name, said string, once []Parameter) Operation {
+	return Operation{
+		Subject: subject, Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided()),
+		Said: said,
+		ID:   "decideApproval", Tag: "approvals", Summary: "Approve or deny a call that waits", Needs: Decide, Method: "POST", Path: oneRun + "/approvals",
+		Text:    "The first decision counts; a later one is a conflict that says who was first.",
+		Headers: once, Body: Verdict{}, Fixed: map[string]string{"decision": name}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 	}
 }
 
@@ -173,11 +255,26 @@ func batches() []Operation {
 			Text: "No further lines are submitted, and running ones are asked to stop.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
 		},
+		{
+			Asks: RetryRequest{}, Reply: messages.Batch{},
+			Failures: failures(noBatch(), conflict(ErrNotEnded, "The old batch has not ended.")),
+			ID:       "retryBatch", Tag: "batches", Summary: "Submit the lines that did not complete again", Needs: Submit, Method: "POST", Path: oneBatch + "/retry",
+			Text: "They become a new batch. The old one must have ended.",
+			Body: BatchRetry{}, Optional: true, Waits: true, Fields: map[string]string{"batch": "path:id", "id": "body"},
+		},
 	}
 }
 
 func agents() []Operation {
 	return []Operation{
+		{
+			Asks: Empty{}, Reply: AgentList{},
+			ID: "listAgents", Tag: "agents", Summary: "List the agents", Needs: Read, Method: "GET", Path: "/v1/agents",
+		},
+		{
+			Asks: AgentRequest{}, Reply: messages.Definition{}, Failures: failures(noAgent()),
+			ID: "getAgent", Tag: "agents", Summary: "Get the definition of an agent", Needs: Read, Method: "GET", Path: oneAgent, AnyName: true,
+		},
 		{
 			Subject: SubjectAgentApply, Asks: AgentApply{}, Reply: AgentApplied{},
 			Failures: failures(moved()),
@@ -292,7 +389,13 @@ func schedules() []Operation {
 			ID:       "resumeSchedule", Tag: "schedules", Summary: "Resume a schedule at its next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
 			Headers: list(by()),
 		},
-		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true, Failures: failures(noPlan(), conflict(ErrNotRun, "The last run has not ended and the schedule skips then, or the task was refused."))},
+		{
+			Subject: SubjectScheduleRun, Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true,
+			Failures: failures(noPlan(), conflict(ErrNotRun, "The last run has not ended and the schedule skips then, or the task was refused.")),
+			ID:       "runSchedule", Tag: "schedules", Summary: "Submit the task of a schedule now", Needs: Operate, Method: "POST", Path: oneSchedule + "/run",
+			Text:  "Also while it is paused. While its last run has not ended, `overlap` decides.",
+			Shows: Submitted{}, Status: 202, Location: oneRun, Fields: map[string]string{"id": "none"},
+		},
 	}
 }
 
@@ -433,12 +536,29 @@ func fleet() []Operation {
 	}
 }
 
-// keys are by hand over HTTP: a key is made where it is asked for, and only its hash travels on.
+// keys are made where they are asked for, and only their hashes travel on: over HTTP that is in the dispatcher.
 func keys() []Operation {
 	return []Operation{
+		{
+			Asks: KeyOrder{}, Reply: NewKey{},
+			ID: "createKey", Tag: "keys", Summary: "Make an API key", Needs: ManageKeys, Method: "POST", Path: "/v1/keys",
+			Text: "The key is in the answer, and only there. It is limited to the tenant and the permissions of the caller.",
+			Body: KeyOrder{}, Status: 201, Known: true, Fields: map[string]string{"tenant": "body"},
+		},
 		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true, Untitled: true, Failures: failures(conflict(nil, "There is a key with this id."))},
-		{Subject: SubjectKeyList, Summary: "List the API keys, without the keys themselves", Asks: KeyListRequest{}, Reply: KeyList{}},
-		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true, Failures: failures(notFound(ErrNoKey, "There is no such key."))},
+		{
+			Subject: SubjectKeyList, Asks: KeyListRequest{}, Reply: KeyList{},
+			Said: "List the API keys, without the keys themselves",
+			ID:   "listKeys", Tag: "keys", Summary: "List the API keys", Needs: ManageKeys, Method: "GET", Path: "/v1/keys",
+			Text:  "Lists the keys of the tenant of the request; with a key for all tenants those of all, unless Longshore-Tenant names one. The keys themselves are not stored.",
+			Known: true, OfAll: true,
+		},
+		{
+			Subject: SubjectKeyRevoke, Asks: KeyRevoke{}, Reply: Change{}, Audited: true, Failures: failures(notFound(ErrNoKey, "There is no such key.")),
+			ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key", Needs: ManageKeys, Method: "DELETE", Path: "/v1/keys/{id}",
+			Text:  "It is refused by every dispatcher within ten seconds.",
+			Known: true, OfAll: true, AnyName: true, Missing: "no such key", Fields: map[string]string{"by": "none"},
+		},
 	}
 }
 
@@ -448,6 +568,23 @@ func lists() []Operation {
 		{Subject: SubjectQueued, Summary: "List the tasks that no worker has started, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
 		{Subject: SubjectEvents, Summary: "List stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
 		{Subject: SubjectRuns, Summary: "List the runs that have started, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true, Failures: failures(noIndex())},
-		{Subject: SubjectRunStats, Summary: "Get statistics of runs", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex())},
+		{
+			Asks: RunsRequest{}, Reply: RunList{},
+			ID: "listTasks", Tag: "tasks", Summary: "List runs, newest first", Needs: Read, Method: "GET", Path: "/v1/tasks",
+			Text: "Runs that no worker has started come first, including those that wait for their time: the next 10000; `moreQueued` says that there are more. " +
+				"`behind` is how many events are not in the list yet.",
+			Query: append(
+				filter(), limit(1000, 100, "Maximum number of runs: up to 1000, 100 by default."),
+				Parameter{Name: "after", Text: "Continue after this task: `next` of the previous page.", NotID: "must be the id of a task"},
+			),
+			Fields: filtered(map[string]string{"limit": "query", "after": "query"}),
+		},
+		{
+			Subject: SubjectRunStats, Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex()),
+			ID: "runStats", Tag: "tasks", Summary: "Get statistics of runs", Needs: Read, Method: "GET", Path: "/v1/stats",
+			Text:   "Counts, success, cost, tokens and times of the matching runs that have started. `behind` is how many events are not counted yet.",
+			Query:  append(filter(), Parameter{Name: "by", Text: "Group runs by agent, model, code, day or status; tool groups tool calls.", Example: "agent"}),
+			Fields: filtered(map[string]string{"limit": "none", "after": "none", "by": "query"}),
+		},
 	}
 }

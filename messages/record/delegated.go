@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -239,32 +238,6 @@ func (h *Head) childEnded(r *ChildEnded) {
 		}
 	}
 	h.Earlier = left
-}
-
-func (h *Head) followKin(r Record) {
-	switch r := r.(type) {
-	case *Delegated:
-		if h.Children != nil && h.Children.Open() > 0 {
-			h.Earlier = append(slices.Clone(h.Earlier), *h.Children)
-		}
-		h.Children = new(r.Awaits())
-	case *ChildEnded:
-		if h.ChildTold(r.Number, r.Index) {
-			return
-		}
-		h.childEnded(r)
-		if h.Phase == PhaseParked && h.Waits == queue.ParkChildren && h.Children.Enough() {
-			h.Phase = PhaseReady
-		}
-	case *Withdrawn:
-		if h.Parent == nil || h.Parent.Run != r.Parent {
-			return
-		}
-		h.Cancel = true
-		if h.Phase != PhaseActive {
-			h.Phase = PhaseReady
-		}
-	}
 }
 
 func (d *Delegated) data() any {

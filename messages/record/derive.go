@@ -24,6 +24,10 @@ func Events(run messages.Ref, e Entry) []messages.Event {
 
 // EachEvent is Events, one after the other, of those whose names are wanted; the others are not even made.
 func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.Seq[messages.Event] {
+	return kinds().each(run, e, wanted)
+}
+
+func (all table) each(run messages.Ref, e *Entry, wanted func(name string) bool) iter.Seq[messages.Event] {
 	return func(yield func(messages.Event) bool) {
 		if e.Head.Events == 0 {
 			return
@@ -34,10 +38,10 @@ func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.S
 		}
 		for _, r := range e.Records {
 			var seen Record // once, for all events of the record
-			eventsOf(r, func(of *eventOf) {
+			all.events(r, func(of *eventOf) {
 				if !d.skips(of.name) {
 					if seen == nil {
-						seen = e.Head.Shown.of(r)
+						seen = all.shown(r, e.Head.Shown)
 					}
 					d.emit(of, seen)
 				}

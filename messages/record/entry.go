@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -91,7 +90,7 @@ func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
 func (h *Head) Matches(records []Record) bool {
 	events := 0
 	for _, r := range records {
-		events += countEvents(r)
+		events += kinds().count(r)
 	}
 	if h.Phase == PhaseFinished && !h.Has(KindFinished) {
 		events = 0 // it stands behind the end
@@ -103,6 +102,10 @@ func (h *Head) Matches(records []Record) bool {
 // Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
 // empty log). It fills everything but ID, Time, EventsThrough and the Alone of a claim. Pure.
 func Follow(run messages.Ref, prev Head, records ...Record) Head {
+	return kinds().follow(prev, records)
+}
+
+func (t table) follow(prev Head, records []Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
@@ -115,82 +118,26 @@ func Follow(run messages.Ref, prev Head, records ...Record) Head {
 	}
 	for _, r := range records {
 		h.Kinds = append(h.Kinds, r.Kind())
-		h.follow(r)
+		if change := t[r.Kind()].head; change != nil && h.Phase != PhaseFinished {
+			change(r, &h)
+		}
 		if prev.Phase != PhaseFinished { // run_finished is the last event
-			h.Events += countEvents(r)
+			h.Events += t.count(r)
 		}
 	}
 	return h
 }
 
-func (h *Head) follow(r Record) {
-	if h.Phase == PhaseFinished {
-		return
-	}
-	switch r := r.(type) {
-	case *Started:
-		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
-			h.Phase = PhaseReady
-		}
-		h.Shown = r.Shown
-		if p := r.Parent; p != nil { // and so may its ticket
-			h.Phase, h.Parent, h.Needs = PhaseReady, &Kin{p.Run, p.Number, p.Index}, p.Needs
-		}
-		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
-		if t, err := messages.ParseTraceparent(r.Task.Traceparent); err == nil {
-			h.Trace = t.String()
-		}
-	case *Recalled:
-		h.Turn = true
-	case *SessionGranted:
-		h.satisfy(r.Park)
-	case *Lined:
-		for _, l := range r.Semaphores {
-			if !slices.Contains(h.Semaphores, l) {
-				h.Semaphores = append(slices.Clip(h.Semaphores), l)
-			}
-		}
-	case *Claimed:
-		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
-		h.Waits, h.Needs, h.Alone = "", nil, false
-		h.Attempt++
-	case *ModelReplied, *ModelFailed, *ToolReturned, *Summarised:
-		h.Attempt, h.Alone = 0, false
-	case *Released:
-		if !r.Spent {
-			h.Attempt = max(0, h.Attempt-1)
-		}
-	case *Lost:
-		if h.Phase == PhaseActive && h.Ticket == r.Ticket {
-			h.Phase = PhaseReady
-		}
-	case *Parked:
-		h.Phase, h.ParkSeq = PhaseParked, 0
-		if r.Reason == queue.ParkWorker || r.Reason == queue.ParkRate { // no progress, and no attempt either
-			h.Attempt = max(0, h.Attempt-1)
-		} else {
-			h.Attempt, h.Alone = 0, false
-		}
-		h.Waits, h.Needs = r.Reason, r.Needs
-	case *CancelRequested:
-		h.Cancel = true
-		if h.Phase != PhaseActive {
-			h.Phase = PhaseReady
-		}
-	case *Answered:
-		if h.Waits != queue.ParkChildren { // no person speaks for them
-			h.satisfy(r.Park)
-		}
-	case *Delegated, *ChildEnded, *Withdrawn:
-		h.followKin(r)
-	case *Expired:
-		h.satisfy(r.Park)
-	case *Decided:
-		h.satisfy(r.Park)
-	case *Finished:
-		h.Phase, h.Waits, h.Needs, h.Status = PhaseFinished, "", nil, r.Result.Status
+// cancel asks the run to stop.
+func (h *Head) cancel() {
+	h.Cancel = true
+	if h.Phase != PhaseActive {
+		h.Phase = PhaseReady
 	}
 }
+
+// progress is for records after which the run has not spent an attempt in vain.
+func progress[R Record](_ R, h *Head) { h.Attempt, h.Alone = 0, false }
 
 func (h *Head) satisfy(park uint64) {
 	if h.Phase == PhaseParked && h.ParkSeq == park {
@@ -206,18 +153,14 @@ func (e Entry) At(seq uint64) Entry {
 }
 
 // Place is At in place.
-func (e *Entry) Place(seq uint64) {
+func (e *Entry) Place(seq uint64) { kinds().place(e, seq) }
+
+func (t table) place(e *Entry, seq uint64) {
 	e.Seq = seq
-	if e.Head.Has(KindClaimed) {
-		e.Head.ClaimSeq = seq
-	}
-	if e.Head.Has(KindParked) {
-		e.Head.ParkSeq = seq
-	}
-	if e.Head.Has(KindDelegated) && e.Head.Children != nil {
-		c := *e.Head.Children // others may hold the head before it was placed
-		c.Seq = seq
-		e.Head.Children = &c
+	for _, k := range e.Head.Kinds {
+		if of := t[k]; of.place != nil {
+			of.place(&e.Head, seq)
+		}
 	}
 }
 
@@ -236,7 +179,9 @@ func AppendRecords(b []byte, records []Record) ([]byte, error) {
 }
 
 // DecodeRecords reads what EncodeRecords wrote, strictly. An unknown kind is an error.
-func DecodeRecords(data []byte) ([]Record, error) {
+func DecodeRecords(data []byte) ([]Record, error) { return kinds().decode(data) }
+
+func (t table) decode(data []byte) ([]Record, error) {
 	var wire []struct {
 		Kind Kind            `json:"kind"`
 		Data json.RawMessage `json:"data"`
@@ -246,7 +191,7 @@ func DecodeRecords(data []byte) ([]Record, error) {
 	}
 	out := make([]Record, len(wire))
 	for i, w := range wire {
-		r := newRecord(w.Kind)
+		r := t.fresh(w.Kind)
 		if r == nil {
 			return nil, &messages.FieldError{Field: fmt.Sprintf("records[%d].kind", i), Reason: fmt.Sprintf("%q is unknown", strict.Shown(string(w.Kind)))}
 		}

@@ -18,21 +18,21 @@ func (rs *Records) UnmarshalJSON(data []byte) (err error) {
 // asked of it, what its budget allowed, what its hooks did not hear, when it had its turn, that a call of the model was
 // to be made again, what its children did, or how it ended. A reply that was kept is not paid for again. What people told it is kept.
 func Forked(r Record) (kept Record, ok bool) {
-	if kinds()[r.Kind()].fork != keeps {
+	as := kinds()[r.Kind()].forked
+	if as == nil {
 		return nil, false
 	}
-	switch r := r.(type) {
-	case *ModelFailed: // the wait before the next call stays behind too
-		return r, r.Fallback != FallbackPark && r.Fallback != FallbackRetry
-	case *Summarised:
-		c := *r
-		c.Usage, c.Cost, c.Cached = messages.Usage{}, new(0.0), true
-		return &c, true
-	case *ModelReplied:
-		c := *r
-		c.Usage, c.Cost, c.Cached = messages.Usage{}, new(0.0), true
-		return &c, true
-	default:
-		return r, true
-	}
+	return as(r)
+}
+
+func (r *ModelReplied) forked() (*ModelReplied, bool) {
+	c := *r
+	c.Usage, c.Cost, c.Cached = messages.Usage{}, new(0.0), true
+	return &c, true
+}
+
+func (r *Summarised) forked() (*Summarised, bool) {
+	c := *r
+	c.Usage, c.Cost, c.Cached = messages.Usage{}, new(0.0), true
+	return &c, true
 }

@@ -91,46 +91,32 @@ func (w *Shown) arguments(args string) string {
 	return w.raw(args)
 }
 
-// of is a record as its events may show it: itself, or a copy in which what must not be shown is missing. It is called before texts
-// are shortened, for half a number would not be found.
-func (w *Shown) of(r Record) Record {
-	if w == nil || *w == (Shown{}) {
+func (r *Started) shownBy(w *Shown) Record {
+	c := *r
+	if c.Task.Input = messages.Input(w.blocks(r.Task.Input)); r.Parent != nil && w.NoInputs { // it was the arguments of a call
+		c.Task.Input = nil
+	}
+	return &c
+}
+
+func (r *ModelReplied) shownBy(w *Shown) Record {
+	content := w.blocks(r.Message.Content)
+	if same(content, r.Message.Content) {
 		return r
 	}
-	switch r := r.(type) {
-	case *Started:
-		c := *r
-		if c.Task.Input = messages.Input(w.blocks(r.Task.Input)); r.Parent != nil && w.NoInputs { // it was the arguments of a call
-			c.Task.Input = nil
-		}
-		return &c
-	case *ModelReplied:
-		content := w.blocks(r.Message.Content)
-		if same(content, r.Message.Content) {
-			return r
-		}
-		c := *r
-		c.Message.Content = content
-		return &c
-	case *ToolStarted:
-		args := w.arguments(r.Call.Arguments)
-		if args == r.Call.Arguments {
-			return r
-		}
-		c := *r
-		c.Call.Arguments = args
-		return &c
-	case *ToolReturned:
-		return w.ofResult(r)
-	case *Planned:
-		return w.ofPlan(r)
-	case *Parked:
-		return w.ofPark(r)
-	case *Finished:
-		return w.ofEnd(r)
-	default:
-		return w.ofRest(r)
+	c := *r
+	c.Message.Content = content
+	return &c
+}
+
+func (r *ToolStarted) shownBy(w *Shown) Record {
+	args := w.arguments(r.Call.Arguments)
+	if args == r.Call.Arguments {
+		return r
 	}
+	c := *r
+	c.Call.Arguments = args
+	return &c
 }
 
 func (w *Shown) ofResult(r *ToolReturned) Record {
@@ -149,51 +135,6 @@ func (w *Shown) ofResult(r *ToolReturned) Record {
 
 // same reports whether two slices are one.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-
-// ofRest is of for records with a text or two.
-func (w *Shown) ofRest(r Record) Record {
-	switch r := r.(type) {
-	case *ModelFailed:
-		c := *r
-		c.Error.Message = w.text(r.Error.Message)
-		return &c
-	case *StepEnded:
-		if r.Reason == "" {
-			return r
-		}
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *HookFailed:
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *PolicyApplied:
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *CancelRequested:
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *Decided:
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *Steered:
-		c := *r
-		c.Message = w.text(r.Message)
-		return &c
-	case *Withdrawn:
-		c := *r
-		c.Reason = w.text(r.Reason)
-		return &c
-	case *ChildEnded:
-		return w.ofChild(r)
-	default: // no text of others
-		return r
-	}
-}
 
 // blocks are the content of a message. They are copied only if anything changes.
 func (w *Shown) blocks(in []messages.Block) []messages.Block {

@@ -47,7 +47,7 @@ func (e Entry) Ignored(prev Head) Entry {
 		u := unverified(k)
 		out.Records = append(out.Records, u)
 		out.Head.Kinds = append(out.Head.Kinds, KindUnverified)
-		out.Head.Events += countEvents(u)
+		out.Head.Events += kinds().count(u)
 	}
 	return out
 }

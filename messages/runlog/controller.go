@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -69,7 +68,7 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 			}
 			return last.Head, err
 		}
-		if !netted && !repeated(r) { // before the record: if this process dies after it, the net sends the wake-up
+		if !netted && !r.Kind().Resent() { // before the record: if this process dies after it, the net sends the wake-up
 			if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
 				return record.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
 			}
@@ -90,43 +89,19 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 	return record.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
-// repeated reports whether who writes a record holds a ticket until its wake-up is sent, or is a step of who does. It needs no net.
-func repeated(r record.Record) bool {
-	switch r.(type) {
-	case *record.ChildEnded, *record.Withdrawn:
-		return true
-	default:
-		return false
-	}
-}
-
 // settled reports whether a record would no longer change anything.
 func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
-	h := last.Head
-	if h.Phase == record.PhaseFinished {
+	if last.Head.Phase == record.PhaseFinished {
 		return false, ErrEnded
 	}
-	switch r := r.(type) {
-	case *record.CancelRequested:
-		return h.Cancel, nil
-	case *record.Withdrawn:
-		return h.Cancel || h.Parent == nil || h.Parent.Run != r.Parent, nil
-	case *record.ChildEnded:
-		return h.ChildTold(r.Number, r.Index), nil
-	case *record.Answered:
-		if h.ParkSeq != r.Park || h.Phase == record.PhaseActive || h.Waits == queue.ParkChildren {
-			return false, ErrNotWaiting
-		}
-		return h.Phase == record.PhaseReady, nil
-	case *record.Decided:
-		switch {
-		case h.ParkSeq != r.Park || h.Phase == record.PhaseActive:
-			return false, ErrNotWaiting
-		case h.Phase == record.PhaseReady:
-			return true, nil
-		case r.Late(now):
-			return false, ErrLate
-		}
+	switch record.StandingOf(r, &last.Head, now) {
+	case record.Settled:
+		return true, nil
+	case record.NotWaiting:
+		return false, ErrNotWaiting
+	case record.Late:
+		return false, ErrLate
+	case record.Counts:
 		return false, nil
 	default:
 		return false, nil

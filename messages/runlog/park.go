@@ -37,7 +37,7 @@ func (k *Controller) Answer(ctx context.Context, run messages.Ref, park uint64) 
 			return nil, at, fmt.Errorf("read %s: %w", run, err)
 		}
 		for _, r := range e.Records {
-			if ends(r, park) {
+			if record.Ends(r, park) {
 				return r, e.Head.Time, nil
 			}
 		}
@@ -46,21 +46,6 @@ func (k *Controller) Answer(ctx context.Context, run messages.Ref, park uint64) 
 		}
 	}
 	return nil, at, nil
-}
-
-func ends(r record.Record, park uint64) bool {
-	switch r := r.(type) {
-	case *record.Answered:
-		return r.Park == park
-	case *record.Decided:
-		return r.Park == park
-	case *record.Expired:
-		return r.Park == park
-	case *record.CancelRequested:
-		return true
-	default:
-		return false
-	}
 }
 
 // Decision is the newest decision about a call of a run; nil: there is none. It reads the whole log.
