@@ -429,3 +429,45 @@ func TestRestoreStaysInside(t *testing.T) {
 		t.Errorf("files are outside: %v", left)
 	}
 }
+
+// A claim that ends does not wait for a restore, nor does anything else of it.
+func TestCloseEndsARestore(t *testing.T) {
+	t.Parallel()
+	store := &stuck{began: make(chan struct{})}
+	first := claim(t, open(t, snapshot.Config{Store: store}), "c1")
+	if err := first.Workspace(t.Context(), "").Write("a", []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	f := claim(t, open(t, snapshot.Config{Dir: dir, Store: store}), "c2")
+	ws, failed := f.Workspace(t.Context(), save(t, first).Hash), make(chan error, 1)
+	go func() {
+		_, err := ws.Read("a")
+		failed <- err
+	}()
+	<-store.began
+	if s := save(t, f); s != nil {
+		t.Errorf("saved %+v", s)
+	}
+	if err := f.Close(false); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call whose files are restored: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".claims", "*", "*")); len(left) != 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+// stuck is a store that answers no Get.
+type stuck struct {
+	snapshot.Memory
+	began chan struct{}
+}
+
+func (s *stuck) Get(ctx context.Context, _, _ string, _ int64, _ io.Writer) error {
+	close(s.began)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
