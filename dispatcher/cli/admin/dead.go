@@ -270,7 +270,7 @@ func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(dispatc
 	})
 }
 
-// told shows what became of letters.
+// told reports what happened to letters.
 func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out control.DeadBulk) error {
 	if g.Output.JSON {
 		return c.WriteJSON(cmd, out)
