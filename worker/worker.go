@@ -251,7 +251,7 @@ func (w *Worker) work(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Sl
 	}
 }
 
-// read makes the ticket of a message; nil: it is none, and has been seen to.
+// read makes the ticket of a message; nil: it is none, and has been handled.
 func (w *Worker) read(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Slot) *runner.Ticket {
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
 	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
