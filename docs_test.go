@@ -90,6 +90,38 @@ func TestWalkOfOneTask(t *testing.T) {
 	}
 }
 
+// Every test that a page names as proof exists.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	var (
+		name     = regexp.MustCompile("`((?:Test|Fuzz|Example|Benchmark)[A-Z]\\w*)`")
+		declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
+	)
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	tests := map[string]bool{}
+	for file := range strings.FieldsSeq(output(t, "git", "ls-files", "*_test.go")) {
+		for _, m := range declared.FindAllStringSubmatch(read(file), -1) {
+			tests[m[1]] = true
+		}
+	}
+	named := 0
+	for page := range strings.FieldsSeq(output(t, "git", "ls-files", "*.md")) {
+		for _, m := range name.FindAllStringSubmatch(read(page), -1) {
+			if named++; page != "CHANGELOG.md" && !tests[m[1]] {
+				t.Errorf("%s names %s, which is no test", page, m[1])
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("found the names of %d tests: this test looks in the wrong place", named)
+	}
+}
+
 // Words that a native speaker would not write there, or that the glossary of docs/architecture.md replaced, and what to write instead.
 var unplain = map[string]string{
 	`(goes|go|went|going|gone) on`:      "continues, is still running",

@@ -36,7 +36,7 @@ type BatchSpec struct {
 	messages.BatchSettings                           // its expiry counts from its first attempt
 	Template               *messages.BatchTemplate   // of the lines' tasks; nil: each line holds its own
 	Refused                func(*messages.LineError) // called for each invalid line; may be nil
-	Progress               func(lines int)           // is told how many lines were read; may be nil
+	Progress               func(lines int)           // called with how many lines were read; may be nil
 	Estimate               bool                      // CheckBatch says what past runs cost, which takes up to 10 seconds
 }
 

@@ -118,7 +118,7 @@ func contains(r *control.RunSummary, text string) bool {
 	return strings.Contains(strings.ToLower(strings.Join([]string{r.ID, r.Input, r.Error, r.Summary}, "\n")), strings.ToLower(text))
 }
 
-// Stats adds up what became of the runs that fit. ErrNoIndex.
+// Stats adds up how the runs that fit have ended. ErrNoIndex.
 func (of Runs) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
 	var stats control.RunStats
 	err := of.client.request(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)

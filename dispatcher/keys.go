@@ -59,7 +59,7 @@ func (of Keys) List(ctx context.Context, tenant string) (*control.KeyList, error
 	return &list, nil
 }
 
-// Revoke makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
+// Revoke makes an API key invalid, on every dispatcher within ten seconds. ErrNoKey: there never was one.
 func (of Keys) Revoke(ctx context.Context, id, by string) (control.Change, error) {
 	return of.client.Keys().RevokeOf(ctx, "", id, by)
 }

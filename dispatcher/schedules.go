@@ -33,7 +33,7 @@ func (of Schedules) List(ctx context.Context, tenant string) ([]control.Schedule
 	return list.Schedules, err
 }
 
-// Get returns a schedule, when it comes next, and what became of its last occurrence; ErrNoSchedule.
+// Get returns a schedule, when it comes next, and the outcome of its last occurrence; ErrNoSchedule.
 func (of Schedules) Get(ctx context.Context, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 	return of.client.schedule(ctx, control.SubjectScheduleGet, ref, "")
 }

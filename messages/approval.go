@@ -115,7 +115,7 @@ func HashArguments(arguments string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// What became of an approval, in events.
+// Outcomes of an approval, in events.
 const (
 	Approved = "approved"
 	Denied   = "denied"

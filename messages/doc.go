@@ -1,11 +1,11 @@
 // Package messages is the contract: everything that travels between backends, dispatcher, workers and watchers,
 // and the subjects it travels on.
 //
-// A backend makes a [Task] and publishes it on [Ref.TaskSubject], or sends it with the client of package dispatcher. What the
-// run does is told by [Event] values; [AgentResult] is how it ended. [Definition] is what an agent is. Errors are
+// A backend makes a [Task] and publishes it on [Ref.TaskSubject], or sends it with the client of package dispatcher. [Event]
+// values tell what the run does, and [AgentResult] how it ended. [Definition] is what an agent is. Errors are
 // [FieldError], of an input, and [RunError] with one of the [Codes].
 //
-// What most backends do not need stands below: package record has the log of a run, package control what operators ask the
+// What most backends do not need is in packages below it: package record has the log of a run, package control what operators ask the
 // dispatcher for and what it answers, package queue the lanes, quotas and reasons for which runs wait, and package logentry the
 // lines of logs.
 //

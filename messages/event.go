@@ -211,7 +211,7 @@ type (
 	}
 )
 
-// EventDecisionIgnored is the event of a decision that does not count, because no one whom the reader trusts has signed it.
+// EventDecisionIgnored is the event of a decision that does not count, because it has no signature that the reader trusts.
 const EventDecisionIgnored = "decision_ignored"
 
 // DecisionIgnored is the data of decision_ignored.

@@ -60,7 +60,7 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	Metrics     *Metrics     `json:"metrics,omitempty"`
 	Diagnostics *Diagnostics `json:"diagnostics,omitempty"`
 	Seed        *int64       `json:"seed,omitempty"` // of the task
-	// Deterministic: the task has a seed, and no reply was drawn: each is of a script or from the reply cache.
+	// Deterministic: the task has a seed, and no reply was sampled: each is from a script or the reply cache.
 	Deterministic bool   `json:"deterministic,omitempty"`
 	Cut           string `json:"cut,omitempty"`       // what of a long run this does not repeat; the log has the whole
 	Truncated     bool   `json:"truncated,omitempty"` // this is the shortened copy of an event
@@ -143,7 +143,7 @@ type Diagnostics struct {
 	Traces   []string `json:"traces,omitempty"`   // the traceparent of the run's span, when its task came with one
 }
 
-// RetryInfo says how often the run was taken up again.
+// RetryInfo says how often the run was taken over.
 type RetryInfo struct {
 	Attempts  int    `json:"attempts"`
 	LastError string `json:"lastError,omitempty"`
@@ -272,7 +272,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// ChildResult is what came of a sub-task.
+// ChildResult is how a sub-task ended.
 type ChildResult struct {
 	Agent  string    `json:"agent"`
 	Run    string    `json:"run"`

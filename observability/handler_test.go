@@ -75,7 +75,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// What a process does without is told, and leaves it ready.
+// What a process does without is reported, and does not make it unready.
 func TestHandlerTellsOfDegradation(t *testing.T) {
 	lacks := func() error { return errors.New("redis: timeout") }
 	for name, c := range map[string]struct {

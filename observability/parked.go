@@ -37,7 +37,7 @@ type parked struct {
 	runs  map[messages.Ref]wait
 	whole bool // all that is kept was read
 	// The number of the event with which a run continued: the one with which it began to wait may be stored later. When
-	// resumed is full it takes the place of before.
+	// resumed is full it replaces the previous one.
 	resumed, before map[messages.Ref]uint64
 
 	looked time.Time // for ends; of the goroutine that follows

@@ -52,7 +52,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	case err == nil && !r.IsError:
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
-	case err == nil && r.Transient: // it is known that nothing came of it
+	case err == nil && r.Transient: // it is known that it had no effect
 	case errors.Is(context.Cause(limited), errTimeout):
 		r = m.late(most)
 	case err != nil:
@@ -94,7 +94,7 @@ func (m *member) late(after time.Duration) Result {
 
 // broken is the Result of a call that panicked.
 func (m *member) broken() Result {
-	return m.unfinished(fmt.Sprintf("Tool %s broke down: a defect of the tool, not of the arguments.", m.spec.Name))
+	return m.unfinished(fmt.Sprintf("Tool %s panicked: a defect of the tool, not of the arguments.", m.spec.Name))
 }
 
 // unfinished adds what the effect of the tool means for a call that stopped somewhere.

@@ -225,7 +225,7 @@ func TestPanic(t *testing.T) {
 				c.panic()
 				return tools.Result{}, nil
 			}))
-			want := tools.Failure("Tool t broke down: a defect of the tool, not of the arguments. " +
+			want := tools.Failure("Tool t panicked: a defect of the tool, not of the arguments. " +
 				"It may or may not have taken effect; check before you repeat it.")
 			want.Code = messages.CodeToolUnknownOutcome
 			var log bytes.Buffer

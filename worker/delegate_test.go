@@ -485,7 +485,7 @@ func TestDelegateSurvivesWorkers(t *testing.T) {
 	h.noneLeft(run)
 }
 
-// Who asks why a run waits is told which of its children it waits for.
+// Asking why a run waits shows which of its children it waits for.
 func TestWhyOfAParent(t *testing.T) {
 	h := open(t, 30*time.Second, withDefaults(boss(1), hand())...)
 	p := newPuppet()

@@ -251,7 +251,7 @@ func (w *Worker) work(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Sl
 	}
 }
 
-// read makes the ticket of a message; nil: it is none, and has been seen to.
+// read makes the ticket of a message; nil: it is none, and has been handled.
 func (w *Worker) read(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Slot) *runner.Ticket {
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
 	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
@@ -332,7 +332,7 @@ func (w *Worker) settle(ctx context.Context, d *taskqueue.Delivery, t *runner.Ti
 // nakTimeout bounds the wait until the queue knows that a message was given back. The ack wait does the same.
 const nakTimeout = 2 * time.Second
 
-// giveBack hands a message back, and tells who may be glad of it.
+// giveBack hands a message back, and notifies workers with a free slot.
 func (w *Worker) giveBack(ctx context.Context, d *taskqueue.Delivery, t *runner.Ticket, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nakTimeout)
 	defer cancel()

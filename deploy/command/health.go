@@ -100,6 +100,6 @@ func ready(req *http.Request) error {
 		return nil
 	}
 	const most = 512
-	why, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // it is told as far as it came
+	why, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // it is shown as far as it was read
 	return fmt.Errorf("not ready: %s: %q", resp.Status, why)
 }

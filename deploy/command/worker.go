@@ -39,7 +39,7 @@ func (p *Process) workerCommand() *cobra.Command {
 	}
 }
 
-// runWorker runs a worker. Its log says what its end waits for; a person at a terminal is told in a sentence.
+// runWorker runs a worker. Its log says what its end waits for; a terminal shows a sentence.
 func (p *Process) runWorker(cmd *cobra.Command, s settings.Worker, log *slog.Logger) error {
 	ctx, w := cmd.Context(), cmd.ErrOrStderr()
 	if !render.IsTerminal(w) {

@@ -32,7 +32,7 @@ spec: {tools: []}
 func TestDelegateUnderKills(t *testing.T) {
 	t.Parallel()
 	const roots, kills = 6, 6
-	slow := make(chan struct{}) // closed when no worker is killed any longer
+	slow := make(chan struct{}) // closed when workers are no longer killed
 	w := open(t, time.Second, func(c *modelCall) reply {
 		kind, _, _ := strings.Cut(c.Task, " ")
 		if kind == "leaf" {

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 )
 
-// A taken port is told by its flag, or the next free one is used when it need not be that one.
+// A taken port is reported with its flag, or the next free one is used if any will do.
 func TestTakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestFitUnderKills(t *testing.T) {
 	t.Parallel()
 	const each, turns = 60, 6
 	const ackWait = time.Second
-	calm := make(chan struct{}) // closed when no worker is killed or stopped any longer
+	calm := make(chan struct{}) // closed when workers are no longer killed or stopped
 	var mu sync.Mutex
 	var misfits []string
 	w := open(t, ackWait, func(c *modelCall) reply {
@@ -95,14 +95,14 @@ func TestFitUnderKills(t *testing.T) {
 	}
 	gpu[0].kill()
 	gpu[0] = k.start("gpu")
-	goOn := pause(gpu[1])
+	proceed := pause(gpu[1])
 	passes(ackWait + 500*time.Millisecond)
-	goOn()
-	goOn = pause(plain[0])
+	proceed()
+	proceed = pause(plain[0])
 	plain[1].kill()
 	plain[1] = k.start("plain")
 	passes(ackWait)
-	goOn()
+	proceed()
 
 	waits := w.events(messages.EventRunWaiting)
 	gpu[0].kill()
@@ -115,11 +115,11 @@ func TestFitUnderKills(t *testing.T) {
 		}
 	}
 	gpu[0], gpu[1] = k.start("gpu"), k.start("gpu")
-	goOn = pause(gpu[0])
+	proceed = pause(gpu[0])
 	plain[0].kill()
 	plain[0] = k.start("plain")
 	passes(ackWait + 500*time.Millisecond)
-	goOn()
+	proceed()
 	close(calm)
 
 	for range runs {

@@ -184,17 +184,17 @@ func TestTokensOverHTTPS(t *testing.T) {
 			tenant string
 			want   int
 		}{
-			"a viewer":                   {provider.token(provider.key, count(nil)), "", http.StatusOK},
-			"no token":                   {"", "", http.StatusUnauthorized},
-			"expired":                    {provider.token(provider.key, count(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})), "", http.StatusUnauthorized},
-			"that never expires":         {provider.token(provider.key, count(map[string]any{"exp": nil})), "", http.StatusUnauthorized},
-			"for another audience":       {provider.token(provider.key, count(map[string]any{"aud": "elsewhere"})), "", http.StatusUnauthorized},
-			"of another issuer":          {provider.token(provider.key, count(map[string]any{"iss": "https://evil.example.com"})), "", http.StatusUnauthorized},
-			"signed with another key":    {provider.token(newECKey(t), count(nil)), "", http.StatusUnauthorized},
-			"without a signature":        {provider.unsigned(count(nil)), "", http.StatusUnauthorized},
-			"for a tenant not one's own": {provider.token(provider.key, count(nil)), "other", http.StatusForbidden},
-			"of another tenant":          {provider.token(provider.key, count(map[string]any{"tenant": "other"})), messages.DefaultTenant, http.StatusForbidden},
-			"of all tenants":             {provider.token(provider.key, count(map[string]any{"tenant": "*"})), "other", http.StatusOK},
+			"a viewer":                {provider.token(provider.key, count(nil)), "", http.StatusOK},
+			"no token":                {"", "", http.StatusUnauthorized},
+			"expired":                 {provider.token(provider.key, count(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})), "", http.StatusUnauthorized},
+			"that never expires":      {provider.token(provider.key, count(map[string]any{"exp": nil})), "", http.StatusUnauthorized},
+			"for another audience":    {provider.token(provider.key, count(map[string]any{"aud": "elsewhere"})), "", http.StatusUnauthorized},
+			"of another issuer":       {provider.token(provider.key, count(map[string]any{"iss": "https://evil.example.com"})), "", http.StatusUnauthorized},
+			"signed with another key": {provider.token(newECKey(t), count(nil)), "", http.StatusUnauthorized},
+			"without a signature":     {provider.unsigned(count(nil)), "", http.StatusUnauthorized},
+			"for another tenant":      {provider.token(provider.key, count(nil)), "other", http.StatusForbidden},
+			"of another tenant":       {provider.token(provider.key, count(map[string]any{"tenant": "other"})), messages.DefaultTenant, http.StatusForbidden},
+			"of all tenants":          {provider.token(provider.key, count(map[string]any{"tenant": "*"})), "other", http.StatusOK},
 		} {
 			if got, body := ask(http.MethodGet, "/v1/tasks", tc.token, tc.tenant, ""); got != tc.want {
 				t.Errorf("%s: %d, want %d: %s", name, got, tc.want, body)

@@ -23,7 +23,7 @@ const lookAtHeap = 100 * time.Millisecond
 
 // KeepHeap collects the garbage of a worker, or with no slots of a dispatcher, when that costs least, until ctx ends. The
 // heap may grow to the size that fits the slots, however little of it lives; where more than half of that lives it is
-// collected as ever. And while little happens, what has piled up is collected then: when thousands of runs hear from
+// collected as usual. And while little happens, what has piled up is collected then: when thousands of runs hear from
 // their models the next time, the processor is theirs.
 //
 // It sets what is the whole process's. An operator's GOGC goes before it: call it only without one.

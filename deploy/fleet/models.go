@@ -94,7 +94,7 @@ func provider(p *settings.Provider, most waits, can *model.Capabilities) (model.
 	}
 }
 
-// endpoint is what the router is told about a provider. What the settings do not say is as the provider has it.
+// endpoint is what the router knows about a provider. Where the settings say nothing, the provider's defaults apply.
 func endpoint(p *settings.Provider, most waits) (model.Endpoint, error) {
 	usual, err := provider(p, most, nil)
 	if err != nil {

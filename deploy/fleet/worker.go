@@ -41,7 +41,7 @@ import (
 // Parts are what a worker may be given instead of the usual.
 type Parts struct {
 	Model model.Provider // in place of all models of the settings; default: those
-	// Endpoints are models in addition to those of the settings, such as planners of one's own: an agent names one by its model. With
+	// Endpoints are models in addition to those of the settings, such as your own planners: an agent names one by its model. With
 	// Model they do not count, nor does Selector.
 	Endpoints []model.Endpoint
 	Selector  model.Selector                                     // chooses among the models of an agent; default: their order

@@ -65,7 +65,7 @@ type Client struct {
 	Key    string `env:"LONGSHORE_API_KEY"     secret:"true" help:"an API key or a JWT, for LONGSHORE_URL"`
 }
 
-// localNATS is where `longshore dev` has NATS: a client that is told nothing looks there.
+// localNATS is where `longshore dev` has NATS: the default of a client.
 const localNATS = "nats://127.0.0.1:4222"
 
 // Check returns an *Error.

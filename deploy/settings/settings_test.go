@@ -156,7 +156,7 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 	}
 }
 
-// A client that is told no address looks where `longshore dev` has NATS; a worker must be told.
+// A client without an address uses that of `longshore dev`; a worker needs one.
 func TestClientsLookForNATSOnThisMachine(t *testing.T) {
 	var client settings.Client
 	if err := settings.Load(&client, nil); err != nil || client.URL != "nats://127.0.0.1:4222" {

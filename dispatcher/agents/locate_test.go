@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/agents"
 )
 
-// A slip is told with its line, and the name that was probably meant.
+// A misspelling is reported with its line and the name that was probably meant.
 func TestErrorsNameLineAndNearestField(t *testing.T) {
 	const head = "apiVersion: longshore.run/v1\nkind: Agent\nmetadata:\n  name: writer\n"
 	for name, tt := range map[string]struct{ file, want string }{

@@ -141,7 +141,7 @@ func needText(p control.Permission) string {
 	return text
 }
 
-// tenantOf holds the tenant that a request names against that of who asks. An empty one is one's own.
+// tenantOf checks the tenant that a request names against the caller's. An empty one means the caller's own.
 func tenantOf(who *auth.Principal, named string) (string, error) {
 	switch {
 	case who == nil || who.AllTenants():
@@ -152,7 +152,7 @@ func tenantOf(who *auth.Principal, named string) (string, error) {
 	case named == "" || named == who.Tenant:
 		return who.Tenant, nil
 	default:
-		return "", forbidden("this is not for another tenant than one's own")
+		return "", forbidden("this is not allowed for another tenant")
 	}
 }
 
@@ -165,7 +165,7 @@ func tenantIn(data []byte) string {
 	return t.Tenant
 }
 
-// by is who makes a change: who asks if that is known, and else who he says he is.
+// by is who makes a change: the caller if it is known, else the name that the request gives.
 func (q *query) by(says string) string {
 	if q.who != nil {
 		return q.who.String()

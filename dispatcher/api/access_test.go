@@ -245,7 +245,7 @@ func TestAnotherTenant(t *testing.T) {
 	})
 }
 
-// Who decides is who asks, whatever the request says.
+// The decision is recorded as the caller's, whatever the request says.
 func TestWhoDecidesIsWhoAsks(t *testing.T) {
 	g := openGuarded(t)
 	submitter, approver := g.key("acme", control.RoleSubmitter), g.key("acme", control.RoleApprover)

@@ -36,7 +36,7 @@ func (g *guarded) told(tenant string) (acts []string, who map[string]control.Act
 	return acts, who
 }
 
-// What people change is told, once it is changed, with who it was by his key and not by what he says. What is refused is
+// A change is announced once it is made, with the caller's name from the key, not from the request. A refusal is
 // not.
 func TestActsAreTold(t *testing.T) {
 	g := openGuarded(t)

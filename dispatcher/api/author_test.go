@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// An author changes what an agent is told, and nothing of what it may do.
+// An author changes an agent's texts, not what it may do.
 func TestAuthorsChangeTextsAlone(t *testing.T) {
 	g := openGuarded(t)
 	admin, author := g.key(control.AllTenants, control.RoleAdmin), g.key(control.AllTenants, control.RoleAuthor)

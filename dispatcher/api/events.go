@@ -155,7 +155,7 @@ type frame struct {
 	data     any    // bytes as they are; else as JSON
 }
 
-// frames writes what became of one event, in one piece.
+// frames writes what one event maps to, in one piece.
 func (s *stream) frames(frames []frame) error {
 	var out []byte
 	for _, f := range frames {

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// A caller who may read the fleet is told how far the index is; a caller of one tenant is not.
+// A caller who may read the fleet sees how far the index is; a caller of one tenant does not.
 func TestIndexStatus(t *testing.T) {
 	g := openGuarded(t)
 	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, http.StatusOK, nil, g.key("acme", control.RoleSubmitter)...)

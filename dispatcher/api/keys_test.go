@@ -39,7 +39,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		"without a role":                {`{}`, acme, 400},
 		"with a role that is none":      {`{"roles":["king"]}`, acme, 400},
 		"that has expired":              {`{"roles":["viewer"],"expires":"2020-01-01T00:00:00Z"}`, acme, 400},
-		"with a key of one's own":       {`{"roles":["viewer"],"key":"lsk_aaaaaaaaaaaa_b"}`, acme, 400},
+		"with a chosen key":             {`{"roles":["viewer"],"key":"lsk_aaaaaaaaaaaa_b"}`, acme, 400},
 		"another admin":                 {`{"roles":["admin"]}`, acme, 201},
 		"with an end":                   {`{"roles":["viewer"],"expires":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `"}`, acme, 201},
 		"of all by an admin of all":     {`{"tenant":"*","roles":["operator"]}`, all, 201},

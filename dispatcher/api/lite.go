@@ -224,7 +224,7 @@ func liteWaits(d *messages.RunWaiting) error {
 // abandonTimeout is shorter than what a dispatcher that stops leaves its requests.
 const abandonTimeout = 3 * time.Second
 
-// abandon cancels a run that no caller waits for any longer.
+// abandon cancels a run that no caller waits for.
 func (q *query) abandon(ctx context.Context, run messages.Ref, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()

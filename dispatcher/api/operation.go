@@ -35,7 +35,7 @@ type operation struct {
 	media        string                                      // of a stream
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 	takes        string                                      // media type of a body that is a stream
-	needs        control.Permission                          // of who asks, where that is looked at
+	needs        control.Permission                          // of the caller, where it is checked
 	failures     []control.Failure                           // that the document names
 }
 

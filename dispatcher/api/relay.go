@@ -235,7 +235,7 @@ func (q *query) says(is *control.Parameter) error {
 	return nil
 }
 
-// sign says who asks where that is known, and what makes the request safe to repeat.
+// sign names the caller where it is known, and what makes the request safe to repeat.
 func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (err error) {
 	if o.Author != "" {
 		return q.author(o, fields)

@@ -19,7 +19,7 @@ const formatAGUI = "ag-ui"
 const eventRunError = "run_error"
 
 // A stream of a run and those below it has no place at which it could continue. Its last event alone has an id, so that a client that
-// comes back with it is told that there is no more.
+// comes back with it learns that there is no more.
 const (
 	eventTreeFinished = "tree_finished"
 	treeFinished      = "end"

@@ -1,4 +1,4 @@
-// Package auth says who asks over HTTP and what he may do.
+// Package auth identifies callers over HTTP and decides what they may do.
 //
 // An Authenticator finds the Principal of a bearer token; the leaves apikey and jwks are two. Principal.May is the one
 // place that decides about a permission. Denials bounds and announces what was refused. The package itself knows neither

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Outcome is what came of one run of a case.
+// Outcome is the result of one run of a case.
 type Outcome struct {
 	Case   string          `json:"case"`
 	ID     string          `json:"id"` // of the run
@@ -30,7 +30,7 @@ func (o *Outcome) take(r *messages.AgentResult) {
 	o.calls, o.usage = r.Calls(), r.TokenUsage
 }
 
-// Report is what came of a suite.
+// Report is the result of a suite.
 type Report struct {
 	Suite     string    `json:"suite"`
 	Passed    bool      `json:"passed"` // as many runs as the threshold asks for

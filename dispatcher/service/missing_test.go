@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 )
 
-// A run that was removed after its retention is told from one that never was, as long as its end is among the events.
+// A run that was removed after its retention is distinguished from one that never was, as long as its end is among the events.
 func TestRemovedRun(t *testing.T) {
 	nc := start(t)
 	defer serve(t, nc, service.Config{})()

@@ -111,7 +111,7 @@ func (h *hall) fire(d control.Due) {
 	})
 }
 
-// taken waits until an occurrence was taken and returns what became of it.
+// taken waits until an occurrence was taken and returns its outcome.
 func (h *hall) taken(ref control.ScheduleRef, at time.Time) (st control.ScheduleState) {
 	h.Helper()
 	h.until("take "+ref.String(), func() (bool, error) {

@@ -486,7 +486,7 @@ func TestABatchThatFailedIsTold(t *testing.T) {
 	}
 }
 
-// The end of a run is told once, with the event as it is, however the events of the run are stored.
+// The end of a run is announced once, with the event unchanged, however the events of the run are stored.
 func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

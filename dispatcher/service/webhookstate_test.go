@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// The status of a run tells what became of its webhook: while it is under way, when it was taken, when it was given up,
+// The status of a run shows the state of its webhook: while it is under way, when it was taken, when it was given up,
 // and when that was sent again.
 func TestWebhookState(t *testing.T) {
 	t.Parallel()

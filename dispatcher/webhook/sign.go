@@ -19,7 +19,7 @@ const (
 const (
 	keyPrefix  = "whsec_"
 	sigVersion = "v1,"
-	// Keeps what is derived from the secret apart from whatever else may ever be.
+	// Keeps these keys apart from others that may be derived from the secret.
 	keyPurpose = "longshore webhook v1\x00"
 )
 

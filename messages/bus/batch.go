@@ -71,12 +71,12 @@ func (s Stream) ScanPages(ctx context.Context, p Page) iter.Seq2[Message, error]
 	}
 	return func(yield func(Message, error) bool) {
 		for more := true; more; {
-			last, pending, goOn, err := s.ReadPage(ctx, p, yield)
+			last, pending, wanted, err := s.ReadPage(ctx, p, yield)
 			if err != nil {
 				yield(Message{}, err)
 				return
 			}
-			more = goOn && pending > 0 && last > 0
+			more = wanted && pending > 0 && last > 0
 			p.Seq, p.Since, p.Batch = last+1, nil, NextPages
 		}
 	}
@@ -120,7 +120,7 @@ func (s Stream) sequence(ctx context.Context, p Page) iter.Seq2[Message, error] 
 }
 
 // ReadPage yields one page and tells where it ended and how many messages follow.
-func (s Stream) ReadPage(ctx context.Context, p Page, yield func(Message, error) bool) (last, pending uint64, goOn bool, err error) {
+func (s Stream) ReadPage(ctx context.Context, p Page, yield func(Message, error) bool) (last, pending uint64, wanted bool, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("encode request: %w", err)

@@ -80,7 +80,7 @@ type KeyList struct {
 	More bool     `json:"more,omitempty"` // there are more than these
 }
 
-// KeyRevoke asks to make a key worthless.
+// KeyRevoke asks to make a key invalid.
 type KeyRevoke struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant,omitempty"` // only if it is a key of this tenant; others are not found

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Failure is an error of an operation, and what it is to those who ask. The failures of an operation differ in their codes.
+// Failure is an error of an operation, and what it means to callers. The failures of an operation differ in their codes.
 type Failure struct {
 	// Err is what a handler returns, perhaps wrapped with more, unless it returns a problem of this code; clients in Go get it
 	// back, with the problem: errors.Is. nil: the code can mean different errors, and clients get the problem.

@@ -39,7 +39,7 @@ func (r QuotaRef) Check() error {
 
 func (r QuotaRef) String() string { return string(r.Kind) + " " + r.Name }
 
-// Quota is what an operator grants. The zero value of each field means no limit; a pause holds everything that was
+// Quota is what an operator grants. The zero value of each field means no limit; a pause holds back everything that has
 // not begun.
 type Quota struct {
 	// Weight is the tenant's share of slots when several have tasks queued, against the others' weights. 0 means 1.

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// delegation is a tool call that has delegated. The children were told its span when they were made, before the call had returned.
+// delegation is a tool call that has delegated. The children were given its span when they were made, before the call had returned.
 type delegation struct {
 	data *messages.DelegatedData
 	n    uint64 // number of the event

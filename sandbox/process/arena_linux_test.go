@@ -122,7 +122,7 @@ func (a *arena) run(t *testing.T, c process.Command) process.Result {
 	return r
 }
 
-// attack runs an attack that reports what became of its attempts.
+// attack runs an attack that reports the outcome of its attempts.
 func (a *arena) attack(t *testing.T, attack string, args ...string) map[string]string {
 	t.Helper()
 	c, token := a.command(attack, args...)

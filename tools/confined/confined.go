@@ -1,5 +1,5 @@
 // Package confined runs the programs of tools: in the sandbox, with what the operator grants to a family of tools and the agent
-// leaves of it. Hosts are reached through a proxy in the worker alone. What came of a program is told to the model and, in more
+// leaves of it. Hosts are reached through a proxy in the worker alone. The outcome of a program is reported to the model and, in more
 // detail, to people.
 package confined
 

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 )
 
-// maxListed is how many paths a model is told; more would drown its task.
+// maxListed is how many paths a model gets; more would drown its task.
 const maxListed = 1000
 
 type listArgs struct{}

@@ -18,11 +18,11 @@ import (
 // Limits of one definition.
 const (
 	maxDescription = 8 << 10
-	maxSchema      = 64 << 10 // as a model is told it
+	maxSchema      = 64 << 10 // as a model sees it
 	maxToolName    = 256
 )
 
-// hash tells definitions apart: whatever a model is told follows from what it covers.
+// hash tells definitions apart: everything that a model sees follows from what it covers.
 func hash(t *sdk.Tool) (string, error) {
 	whole, err := json.Marshal([]any{t.Name, cmp.Or(t.Description, t.Title), t.InputSchema})
 	if err != nil {
@@ -54,7 +54,7 @@ func define(server string, t *sdk.Tool) (Pin, error) {
 	return p, err
 }
 
-// spec is what a model is told.
+// spec is what a model sees.
 func (p *Pin) spec(server, tool string, effect messages.Effect) (messages.ToolSpec, error) {
 	name, err := toldName(server, tool)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // slack is how much longer than a call the head of a response may take, so that it is the call that ends.
 const slack = 5 * time.Second
 
-// unsentError is a request that never left: nothing came of it.
+// unsentError is a request that never left: it had no effect.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }

@@ -82,7 +82,7 @@ func TestStreamableHTTP(t *testing.T) {
 	until(t, "the tool is disabled", func() bool { return !set.Has("s_echo") })
 }
 
-// A session that the server no longer knows is replaced, and the call that found out is made again: nothing came of it.
+// A session that the server no longer knows is replaced, and the call that found out is made again: it had no effect.
 func TestALostSession(t *testing.T) {
 	var inner atomic.Value
 	restarted := overHTTP(t)

@@ -19,7 +19,7 @@ type Lock struct {
 	Servers    map[string]map[string]Pin `json:"servers"` // by server, and by tool as the server calls it
 }
 
-// Pin is what a model is told about a tool, for as long as the server defines it as it did.
+// Pin is what a model sees of a tool, for as long as the server defines it as it did.
 type Pin struct {
 	SHA256      string          `json:"sha256"` // of the definition as the server sends it
 	Description string          `json:"description"`

@@ -1,7 +1,7 @@
 // Package mcp offers the tools, resources and prompts of MCP servers (modelcontextprotocol.io) that an operator chose, over
 // stdio and streamable HTTP. Call [ParseConfig], [ReadLock] and [Open]; [Inspect] looks at one server without offering anything.
 //
-// What a server says is data. A model is told the definitions that stand in the operator's lock file and no others: a tool whose
+// What a server says is data. A model sees the definitions in the operator's lock file and no others: a tool whose
 // definition has changed since is disabled. Hints of servers about effects are never trusted, and their requests to sample, to ask
 // a person or to list roots are refused. A server's process gets a clean environment, but it is not confined otherwise.
 //

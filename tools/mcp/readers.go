@@ -189,7 +189,7 @@ func (s *server) getPrompt(ctx context.Context, n *session, a *answer, in prompt
 	return nil
 }
 
-// listed is a list as a model is told it, an entry a line, so that none can look like another.
+// listed is a list as a model sees it, an entry a line, so that none can look like another.
 type listed struct {
 	n    int
 	text strings.Builder

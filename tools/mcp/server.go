@@ -177,7 +177,7 @@ func (s *server) check(ctx context.Context, n *session) {
 	s.wake()
 }
 
-// set tells calls that wait what became of the session.
+// set notifies waiting calls of the state of the session.
 func (s *server) set(n *session, why error) {
 	s.mu.Lock()
 	s.now, s.why = n, why

@@ -96,7 +96,7 @@ func (t *called) Retry() tools.Retry { return again() }
 // Present implements tools.Presence.
 func (t *called) Present() bool { return t.s.offers(t.tool) }
 
-// again is how a call is made again of which nothing came: a server that lost its session is back soon.
+// again is how a call without effect is made again: a server that lost its session is back soon.
 func again() tools.Retry {
 	return tools.Retry{Retries: 2, First: 500 * time.Millisecond, Most: 2 * time.Second}
 }
@@ -189,7 +189,7 @@ func (s *server) refuses(c *tools.Call) string {
 	return ""
 }
 
-// unreached is a call of which certainly nothing came.
+// unreached is a call that certainly had no effect.
 func (s *server) unreached(why string) (tools.Result, error) {
 	r := tools.Failure(fmt.Sprintf("The MCP server %s %s. Nothing came of the call.", s.name, why))
 	r.Transient = true

@@ -2,7 +2,7 @@
 // the name [Service]; each of its endpoints is a tool, whose metadata holds the definition under [MetadataKey]. The contract is in
 // docs/tools/remote.md.
 //
-// The operator takes tools by their definitions, a file for each: a model is told what stands there and nothing that a program says.
+// The operator takes tools by their definitions, a file for each: a model sees what is in them and nothing that a program says.
 // A tool is offered while programs serve it with that very definition. One that is served with another is disabled, until the operator
 // takes the new one. No program can take the name of another tool.
 package remote

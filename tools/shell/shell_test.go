@@ -140,7 +140,7 @@ func TestConformance(t *testing.T) {
 	)
 }
 
-// How a program ended, and what it wrote, is told; in both modes.
+// How a program ended and what it wrote is reported, in both modes.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	for mode, without := range modes() {

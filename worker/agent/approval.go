@@ -52,7 +52,7 @@ func (s *State) judge(r *record.PolicyApplied) {
 	switch {
 	case r.Action == messages.PolicyBlock && (r.Point == messages.PolicyReply || r.Point == messages.PolicyInput):
 		s.fail(messages.CodePolicy, r.Reason)
-	case c == nil || c.Result != nil || c.Answer != nil: // it is told, and changes nothing any longer
+	case c == nil || c.Result != nil || c.Answer != nil: // it is reported, and no longer changes anything
 	case r.Action == messages.PolicyBlock:
 		c.refuse(messages.CodePolicy, "The call was not made: "+r.Reason+".")
 	case r.Action == messages.PolicyAsk && !c.Judged:

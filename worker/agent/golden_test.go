@@ -98,7 +98,7 @@ func encode(t *testing.T, s *agent.State) []byte {
 func planned(t *testing.T, whole *agent.State, entries []record.Entry) {
 	t.Helper()
 	if whole.Agent.OnTruncated == "" {
-		return // of before the settings of the loop
+		return // older than the settings of the loop
 	}
 	s := fold(t, &agent.State{}, entries[:len(entries)-1])
 	for _, r := range entries[len(entries)-1].Records {

@@ -97,7 +97,7 @@ func TestRecordsKeepTheResult(t *testing.T) {
 	}
 }
 
-// A run of before the settings has none of them in its definition, and folds as it did.
+// A run that is older than the settings has none of them in its definition, and folds as before.
 func TestOldDefinitionsFoldAsBefore(t *testing.T) {
 	old := messages.Definition{Name: "a", Planner: messages.PlannerTools, MaxSteps: 25, MaxTokens: 9, OnToolError: messages.OnErrorFail}
 	fold := func(records ...record.Record) *agent.State {

@@ -32,7 +32,7 @@ func (s *State) keepPermits(p *record.Parked) {
 	}
 }
 
-// handPermits gives the permits to the first claim after their park. What became of them under an earlier claim is unknown, so no
+// handPermits gives the permits to the first claim after their park. Their fate under an earlier claim is unknown, so no
 // other claim has them.
 func (s *State) handPermits() {
 	if s.PermitsHeld {

@@ -197,7 +197,7 @@ func planOf(specs ...string) *messages.Plan {
 }
 
 const (
-	goOn    = `{"decision":"continue","reasoning":"fine"}`
+	proceed = `{"decision":"continue","reasoning":"fine"}`
 	timeout = "!model_timeout"
 	network = "!network"
 )
@@ -229,7 +229,7 @@ func TestPlanFirst(t *testing.T) {
 		want    string
 	}{
 		"a plan is made, worked, observed and summed up": {
-			replies: []string{planJSON("a", "b<a"), goOn, goOn, "All done."},
+			replies: []string{planJSON("a", "b<a"), proceed, proceed, "All done."},
 			want:    "plan ready +a -a observe continue +b -b observe continue summary completed",
 		},
 		"steps that wait for nothing begin together": {
@@ -243,7 +243,7 @@ func TestPlanFirst(t *testing.T) {
 			def: def{Plan: planOf("x")}, task: given("a"), want: "ready +a -a completed",
 		},
 		"a given plan may be observed": {
-			def: def{Observe: messages.ObserveAlways}, task: given("a"), replies: []string{goOn, "Done."},
+			def: def{Observe: messages.ObserveAlways}, task: given("a"), replies: []string{proceed, "Done."},
 			want: "ready +a -a observe continue summary completed",
 		},
 		"observed on failure only: none": {
@@ -251,7 +251,7 @@ func TestPlanFirst(t *testing.T) {
 			want: "plan ready +a -a +b -b summary completed",
 		},
 		"observed on failure only: one": {
-			def: def{Observe: messages.ObserveOnFailure}, replies: []string{planJSON("a?", "b"), goOn, "Done."},
+			def: def{Observe: messages.ObserveOnFailure}, replies: []string{planJSON("a?", "b"), proceed, "Done."},
 			answers: map[string]string{"a": "!no"}, want: "plan ready +a +b !a -b observe continue summary completed",
 		},
 		"never observed": {
@@ -263,15 +263,15 @@ func TestPlanFirst(t *testing.T) {
 		},
 
 		"adapt inserts": {
-			replies: []string{planJSON("a"), adapt(planOf("b<a", "c<b")), goOn, goOn, "Done."},
+			replies: []string{planJSON("a"), adapt(planOf("b<a", "c<b")), proceed, proceed, "Done."},
 			want:    "plan ready +a -a observe adapt +b -b observe continue +c -c observe continue summary completed",
 		},
 		"adapt skips, and what depends on it": {
-			replies: []string{planJSON("a", "b<a", "c<b", "d<a"), adapt(nil, "b"), goOn, "Done."},
+			replies: []string{planJSON("a", "b<a", "c<b", "d<a"), adapt(nil, "b"), proceed, "Done."},
 			want:    "plan ready +a -a observe adapt ~b ~c +d -d observe continue summary completed",
 		},
 		"adapt replaces a step to come": {
-			replies: []string{planJSON("a", "b<a"), adapt(planOf("b", "c<b")), goOn, goOn, "Done."},
+			replies: []string{planJSON("a", "b<a"), adapt(planOf("b", "c<b")), proceed, proceed, "Done."},
 			want:    "plan ready +a -a observe adapt +b -b observe continue +c -c observe continue summary completed",
 		},
 		"complete leaves the rest": {
@@ -291,15 +291,15 @@ func TestPlanFirst(t *testing.T) {
 			task: given("a", "b<a"), answers: map[string]string{"a": "!no"}, want: "ready +a !a ~b failed tool_failed",
 		},
 		"a critical step fails and the model would continue": {
-			replies: []string{planJSON("a", "b"), goOn}, answers: map[string]string{"a": "!no"},
+			replies: []string{planJSON("a", "b"), proceed}, answers: map[string]string{"a": "!no"},
 			want: "plan ready +a +b !a -b observe continue failed tool_failed",
 		},
 		"a critical step fails and the plan is adapted": {
-			replies: []string{planJSON("a", "b<a"), adapt(planOf("c")), goOn, "Done."}, answers: map[string]string{"a": "!no"},
+			replies: []string{planJSON("a", "b<a"), adapt(planOf("c")), proceed, "Done."}, answers: map[string]string{"a": "!no"},
 			want: "plan ready +a !a observe adapt ~b +c -c observe continue summary completed",
 		},
 		"a failed step is replaced under its id, and what depends on it continues": {
-			replies: []string{planJSON("a?", "b<a"), adapt(planOf("a?<x", "x")), goOn, goOn, "Done."},
+			replies: []string{planJSON("a?", "b<a"), adapt(planOf("a?<x", "x")), proceed, proceed, "Done."},
 			answers: map[string]string{"a": "!no"},
 			want:    "plan ready +a !a observe adapt +x -x observe continue +a !a observe continue ~b summary completed",
 		},
@@ -320,13 +320,13 @@ func TestPlanFirst(t *testing.T) {
 		},
 
 		"an invalid plan is corrected": {
-			replies: []string{"Sure! {}", planJSON("a"), goOn, "Done."}, want: "plan plan ready +a -a observe continue summary completed",
+			replies: []string{"Sure! {}", planJSON("a"), proceed, "Done."}, want: "plan plan ready +a -a observe continue summary completed",
 		},
 		"a plan is invalid twice": {
 			replies: []string{"Sure!", planJSON("a<a")}, want: "plan plan failed model_invalid_output",
 		},
 		"a plan that was cut is corrected": {
-			replies: []string{"(cut)", planJSON("a"), goOn, "Done."}, want: "plan plan ready +a -a observe continue summary completed",
+			replies: []string{"(cut)", planJSON("a"), proceed, "Done."}, want: "plan plan ready +a -a observe continue summary completed",
 		},
 		"an invalid plan ends the run when the agent says so": {
 			def: def{OnInvalidOutput: messages.OnErrorFail}, replies: []string{"Sure!"}, want: "plan failed model_invalid_output",
@@ -336,19 +336,19 @@ func TestPlanFirst(t *testing.T) {
 			want: "plan failed model_invalid_output",
 		},
 		"an invalid decision is corrected": {
-			replies: []string{planJSON("a"), "continue", goOn, "Done."}, want: "plan ready +a -a observe observe continue summary completed",
+			replies: []string{planJSON("a"), "continue", proceed, "Done."}, want: "plan ready +a -a observe observe continue summary completed",
 		},
 		"a decision is invalid twice": {
 			replies: []string{planJSON("a"), "continue", adapt(planOf("a"))}, want: "plan ready +a -a observe observe failed model_invalid_output",
 		},
 		"each observation may be wrong once": {
-			replies: []string{planJSON("a", "b<a"), "?", goOn, "?", goOn, "Done."},
+			replies: []string{planJSON("a", "b<a"), "?", proceed, "?", proceed, "Done."},
 			want:    "plan ready +a -a observe observe continue +b -b observe observe continue summary completed",
 		},
 
 		"no plan in time": {replies: []string{timeout}, want: "plan error: failed model_timeout"},
 		"no decision in time: the plan is kept": {
-			replies: []string{planJSON("a", "b<a"), timeout, goOn, "Done."},
+			replies: []string{planJSON("a", "b<a"), timeout, proceed, "Done."},
 			want:    "plan ready +a -a observe error:continue continue(fallback) +b -b observe continue summary completed",
 		},
 		"no decision in time about a critical failure": {
@@ -356,21 +356,21 @@ func TestPlanFirst(t *testing.T) {
 			want: "plan ready +a !a observe error:continue continue(fallback) failed tool_failed",
 		},
 		"no summary in time: results are joined": {
-			replies: []string{planJSON("a"), goOn, timeout}, want: "plan ready +a -a observe continue summary error:continue completed",
+			replies: []string{planJSON("a"), proceed, timeout}, want: "plan ready +a -a observe continue summary error:continue completed",
 		},
 		"an empty summary: results are joined": {
-			replies: []string{planJSON("a"), goOn, ""}, want: "plan ready +a -a observe continue summary completed",
+			replies: []string{planJSON("a"), proceed, ""}, want: "plan ready +a -a observe continue summary completed",
 		},
 		"any other error of the model ends the run": {
 			replies: []string{planJSON("a", "b<a"), "!model_auth"}, want: "plan ready +a -a observe error: ~b failed model_auth",
 		},
 		"network: park": {
-			replies: []string{network, planJSON("a"), network, network, goOn, "Done."},
+			replies: []string{network, planJSON("a"), network, network, proceed, "Done."},
 			want: "plan error:park parked:model ready +a -a observe error:park parked:model error:park parked:model " +
 				"continue summary completed",
 		},
 		"network: retry": {
-			def: def{OnNetworkError: messages.NetworkRetry}, replies: []string{planJSON("a"), network, network, network, goOn, "Done."},
+			def: def{OnNetworkError: messages.NetworkRetry}, replies: []string{planJSON("a"), network, network, network, proceed, "Done."},
 			want: "plan ready +a -a observe error:retry error:retry error:retry continue summary completed",
 		},
 		"network: retried in vain": {
@@ -390,10 +390,10 @@ func TestPlanFirst(t *testing.T) {
 			def: def{MaxSteps: 2}, task: given("a", "b<a", "c<b"), want: "ready +a -a +b -b ~c failed max_steps",
 		},
 		"the limit counts the summary": {
-			def: def{MaxSteps: 3}, replies: []string{planJSON("a", "b<a"), goOn}, want: "plan ready +a -a observe continue ~b failed max_steps",
+			def: def{MaxSteps: 3}, replies: []string{planJSON("a", "b<a"), proceed}, want: "plan ready +a -a observe continue ~b failed max_steps",
 		},
 		"just within the limit": {
-			def: def{MaxSteps: 3}, replies: []string{planJSON("a"), goOn, "Done."}, want: "plan ready +a -a observe continue summary completed",
+			def: def{MaxSteps: 3}, replies: []string{planJSON("a"), proceed, "Done."}, want: "plan ready +a -a observe continue summary completed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -433,7 +433,7 @@ func TestPlanArgumentsAreBounded(t *testing.T) {
 	plan.Steps[1].Args = json.RawMessage(`{"x":"` + strings.Repeat("${steps.a.output}", 300) + `"}`)
 	p := &play{
 		def: messages.Definition{Tools: []string{"t"}, Observe: messages.ObserveOnFailure}, task: messages.Task{Plan: plan},
-		answers: map[string]string{"a": strings.Repeat("x", 4<<10)}, replies: []string{goOn, "Done."},
+		answers: map[string]string{"a": strings.Repeat("x", 4<<10)}, replies: []string{proceed, "Done."},
 	}
 	if diff := cmp.Diff("ready +a -a !b +d -d observe continue ~c summary completed", strings.Join(p.run(t), " ")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -447,7 +447,7 @@ func TestPlanPrompts(t *testing.T) {
 			"summary": "Sum up {task.description} in Latin:\n{results}",
 		}},
 		task:    messages.Task{Input: messages.TextInput("the goal {plan}"), Context: json.RawMessage(`{"k":1}`)},
-		replies: []string{planJSON("a<z"), planJSON("a", "b?"), "hm", goOn, "Factum est."},
+		replies: []string{planJSON("a<z"), planJSON("a", "b?"), "hm", proceed, "Factum est."},
 		answers: map[string]string{"a": "A {results}", "b": "!B"},
 	}
 	p.run(t)
@@ -481,8 +481,8 @@ func TestPlanDecisionsRefused(t *testing.T) {
 		`{"decision":"adapt"}`:              `decision: adapt needs insert or skip`,
 		`{"decision":"go","why":1}`:         `why: unknown field`,
 		`{"decision":1}`:                    `decision: must be a string, not a number`,
-		"```json\n" + goOn + "\n```":        "body: not valid JSON at byte 0",
-		goOn + goOn:                         `body: unexpected data after the value at byte 42`,
+		"```json\n" + proceed + "\n```":     "body: not valid JSON at byte 0",
+		proceed + proceed:                   `body: unexpected data after the value at byte 42`,
 		adapt(planOf("a")):                  `insert[0].id: "a" has completed; take another id`,
 		adapt(planOf("x", "x")):             `insert[1].id: "x" is inserted twice`,
 		adapt(planOf("x<y")):                `the changed plan: steps[2].dependsOn[0]: no step has the id "y"`,
@@ -558,7 +558,7 @@ func TestPlanCloneIsApart(t *testing.T) {
 
 // Whatever a model says, planning ends with an action and no panic.
 func FuzzPlanReply(f *testing.F) {
-	f.Add(planJSON("a", "b<a"), goOn)
+	f.Add(planJSON("a", "b<a"), proceed)
 	f.Add(planJSON("a?", "b<a"), adapt(planOf("b", "x<b"), "a"))
 	f.Add(`{"steps":[{"id":"a","description":"x","tool":"t","args":{"x":"${steps.a.output}"}}]}`, `{"decision":"complete"}`)
 	f.Fuzz(func(t *testing.T, plan, decision string) {

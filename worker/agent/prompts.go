@@ -33,7 +33,7 @@ var (
 // maxShownOutputs bounds what a prompt shows of outputs, in bytes, all steps together.
 const maxShownOutputs = 32 << 10
 
-// call asks the model. All that it is told is in one message, made anew from the state.
+// call asks the model. Everything that it sees is in one message, built from the state.
 func (r *planRun) call(step int, purpose messages.Purpose) *CallModel {
 	c := &CallModel{Step: step, Purpose: purpose}
 	if r.Agent.Instructions != "" {

@@ -20,7 +20,7 @@ func (*JoinSession) action() {}
 func (s *State) Next(p Planner, turns bool) Action {
 	if turns && s.Task.Session != "" && s.Cancel == nil && s.Failure == nil {
 		switch {
-		case !s.Turn && s.Step == 0: // with a step the log is of before there were turns
+		case !s.Turn && s.Step == 0: // a log with a step is older than turns
 			return &JoinSession{}
 		case s.Older > 0:
 			return &CallModel{Summary: true, Messages: summaryChat(s.Recalled[:s.Older], s.Agent.SessionPolicy())}

@@ -157,7 +157,7 @@ func TestConversationOfARunWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A log of before sessions had turns continues without one.
+// A log that is older than turns continues without one.
 func TestOldRunOfASession(t *testing.T) {
 	s := &agent.State{}
 	d := messages.Definition{Name: "a"}

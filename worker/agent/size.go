@@ -7,7 +7,7 @@ import (
 )
 
 // maxConversation bounds the texts that a run holds, in bytes: a worker has them in memory several times over while it
-// asks the model and stores what came of it. No model takes as much.
+// asks the model and stores the outcome. No model takes as much.
 const maxConversation = 8 << 20
 
 // outgrown ends a run whose conversation, with what its open calls brought, is too large; nil: it is not.

@@ -285,7 +285,7 @@ func (s *State) reply(r *record.ModelReplied) {
 		return
 	}
 	in, ok := Planners()[s.Agent.Planner].(Interpreter)
-	if s.Agent.Planner == messages.PlannerTools && s.Agent.OnTruncated == "" { // a log of before there were interpreters
+	if s.Agent.Planner == messages.PlannerTools && s.Agent.OnTruncated == "" { // a log older than interpreters
 		ok = false
 	}
 	if ok {

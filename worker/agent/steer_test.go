@@ -95,11 +95,11 @@ func TestSteeredPlan(t *testing.T) {
 		heard string // by which calls, from 1
 	}{
 		"while it is planned": {
-			play: play{replies: []string{planJSON("a"), goOn, goOn, "Done."}, told: map[int]string{1: "Be quick."}},
+			play: play{replies: []string{planJSON("a"), proceed, proceed, "Done."}, told: map[int]string{1: "Be quick."}},
 			want: "plan ready observe continue +a -a observe continue summary completed", heard: "234",
 		},
 		"while it is observed": {
-			play: play{replies: []string{planJSON("a", "b<a"), goOn, adapt(nil, "b"), "Done."}, told: map[int]string{2: "Be quick."}},
+			play: play{replies: []string{planJSON("a", "b<a"), proceed, adapt(nil, "b"), "Done."}, told: map[int]string{2: "Be quick."}},
 			want: "plan ready +a -a observe continue observe adapt ~b summary completed", heard: "34",
 		},
 		"the summary hears it": {
@@ -117,7 +117,7 @@ func TestSteeredPlan(t *testing.T) {
 		},
 		"a given plan": {
 			play: play{
-				def: messages.Definition{Observe: messages.ObserveAlways}, task: given("a"), replies: []string{goOn, goOn, "Done."},
+				def: messages.Definition{Observe: messages.ObserveAlways}, task: given("a"), replies: []string{proceed, proceed, "Done."},
 				told: map[int]string{1: "Be\nquick."},
 			},
 			want: "ready +a -a observe continue observe continue summary completed", heard: "23",

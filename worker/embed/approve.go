@@ -14,7 +14,7 @@ func (s *Session) Approve(ctx context.Context, call string) error {
 	return s.decide(ctx, call, false, "")
 }
 
-// Deny has such a call answered by a refusal. The reason is told to the model and may be empty. Errors are those of
+// Deny has such a call answered by a refusal. The model sees the reason, which may be empty. Errors are those of
 // Approve.
 func (s *Session) Deny(ctx context.Context, call, reason string) error {
 	return s.decide(ctx, call, true, reason)

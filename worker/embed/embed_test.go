@@ -197,7 +197,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// With a seed and a clock of one's own a run gives the same events, ids and times included.
+// With a seed and its own clock a run gives the same events, ids and times included.
 func TestSeededRunsAreTheSame(t *testing.T) {
 	t.Parallel()
 	play := func(seed int64) (string, string) {

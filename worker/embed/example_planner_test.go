@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model/planner"
 )
 
-// A planner of one's own decides each step where a model would be asked: here it looks at the weather, and then answers.
+// A custom planner decides each step where a model would be asked: here it looks at the weather, and then answers.
 func Example_planner() {
 	weather, err := tools.Func(messages.ToolSpec{Name: "weather", Description: "The weather of a city.", Effect: messages.EffectRead},
 		func(_ context.Context, _ tools.Call, in place) (tools.Result, error) {

@@ -19,7 +19,7 @@ func (cheapest) Select(_ context.Context, _ model.Request, from []model.Candidat
 	return from
 }
 
-// A selector of one's own chooses among the models of an agent, which are offered in the agent's order; those that cannot take the
+// A custom selector chooses among the models of an agent, which are offered in the agent's order; those that cannot take the
 // request are left out before. The next is asked when one fails.
 func Example_selector() {
 	prices := map[string]float64{"large": 10, "small": 1}

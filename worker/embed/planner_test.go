@@ -28,7 +28,7 @@ func planStep(id, tool string, after ...string) messages.PlanStep {
 	return messages.PlanStep{ID: id, Description: "Does " + id + ".", Tool: tool, Args: json.RawMessage(`{}`), DependsOn: after}
 }
 
-// What a planner of one's own does wrong ends its run with a reason, and nothing else.
+// What a custom planner does wrong ends its run with a reason, and nothing else.
 func TestPlannersThatFail(t *testing.T) {
 	t.Parallel()
 	const secret = "kex9-blue-harbour-77"

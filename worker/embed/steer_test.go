@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/worker/embed"
 )
 
-// What a run is told while a tool works is a message of the user in the next call.
+// A message to a run while a tool works is a message of the user in the next call.
 func TestSteer(t *testing.T) {
 	t.Parallel()
 	var s *embed.Session

@@ -189,10 +189,10 @@ func TestFullQuarantineIsNoDeath(t *testing.T) {
 // A delivery that was in the socket of a stopped worker takes nothing from the live owner by a newer delivery.
 func TestStaleDeliveryTakesNothing(t *testing.T) {
 	log := &runlog.Memory{}
-	calling, goOn := make(chan struct{}), make(chan struct{})
+	calling, proceed := make(chan struct{}), make(chan struct{})
 	w2, _ := rnew(log, &rq{}, &re{}, func(ctx context.Context, _ model.Request) (*model.Reply, error) {
 		close(calling)
-		<-goOn
+		<-proceed
 		return say("w2"), nil
 	})
 	w1, _ := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("w1"), nil })
@@ -201,7 +201,7 @@ func TestStaleDeliveryTakesNothing(t *testing.T) {
 	<-calling
 	o1, err := w1.Run(context.Background(), rticket(1)) // SIGCONT: reads its old delivery now
 	t.Log("w1 (delivery 1):", o1, err)
-	close(goOn)
+	close(proceed)
 	o2 := <-done
 	t.Log("w2 (delivery 2):", o2)
 	rdump(t, log)
@@ -215,11 +215,11 @@ func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
 	log := &runlog.Memory{}
 	r, k := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
 	e := lose(t, k, log)
-	waits, goOn := make(chan struct{}), make(chan struct{})
+	waits, proceed := make(chan struct{}), make(chan struct{})
 	tk := rticket(2)
 	tk.Quarantine = func(context.Context, bool) (*runner.Trial, error) {
 		close(waits)
-		<-goOn
+		<-proceed
 		return &runner.Trial{End: func(bool) {}}, nil
 	}
 	done := make(chan struct{})
@@ -233,7 +233,7 @@ func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
 	if ours, _ := r.Owns(context.Background(), rrun); ours {
 		t.Error("w2 has claimed the ticket, and a waiting worker still keeps it alive")
 	}
-	close(goOn)
+	close(proceed)
 	<-done
 }
 
@@ -287,12 +287,12 @@ func (l ctxLog) Read(ctx context.Context, run messages.Ref, after, through uint6
 // A second nudge while an aborted call winds up changes nothing.
 func TestSecondNudge(t *testing.T) {
 	mem := &runlog.Memory{}
-	calling, aborted, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	calling, aborted, proceed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r, k := rnew(ctxLog{mem}, &rq{}, &re{}, func(ctx context.Context, _ model.Request) (*model.Reply, error) {
 		close(calling)
 		<-ctx.Done()
 		close(aborted)
-		<-goOn // closing a connection takes a moment
+		<-proceed // closing a connection takes a moment
 		return nil, context.Cause(ctx)
 	})
 	type res struct {
@@ -308,7 +308,7 @@ func TestSecondNudge(t *testing.T) {
 	r.Nudge(rrun)
 	<-aborted
 	r.Nudge(rrun) // cancel pressed twice
-	close(goOn)
+	close(proceed)
 	got := <-done
 	t.Log(got.o, got.err)
 	rdump(t, mem)
@@ -363,8 +363,8 @@ func TestConflictIsKeptUntilDeadLettered(t *testing.T) {
 
 type slowAppend struct {
 	ctxLog
-	stored, looked, goOn chan struct{}
-	once, first          *sync.Once
+	stored, looked, proceed chan struct{}
+	once, first             *sync.Once
 }
 
 func (l slowAppend) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
@@ -375,7 +375,7 @@ func (l slowAppend) Heads(ctx context.Context, run messages.Ref, after, through 
 func (l slowAppend) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	seq, err := l.ctxLog.Append(ctx, run, last, e)
 	if e.Head.Has(record.KindClaimed) {
-		l.once.Do(func() { close(l.stored); <-l.goOn })
+		l.once.Do(func() { close(l.stored); <-l.proceed })
 	}
 	return seq, err
 }
@@ -401,7 +401,7 @@ func TestNudgeDuringClaim(t *testing.T) {
 	}
 	r.Nudge(rrun)
 	<-l.looked
-	close(l.goOn)
+	close(l.proceed)
 	t.Log(<-done)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// How many bytes of one result a model is told at once.
+	// How many bytes of one result a model gets at once.
 	maxExcerpt = 64 << 10
 	// How many of them are kept for it, with room for a note that there were more.
 	maxKept = 1<<20 - 64

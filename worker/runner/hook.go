@@ -57,7 +57,7 @@ func (h Hook) call(ctx context.Context, c messages.HookCall, log *slog.Logger) (
 				log.LogAttrs(limited, slog.LevelError, "hook panicked", slog.String("hook", h.Name), slog.String("tenant", c.Tenant),
 					slog.String("task_id", c.Run), slog.Int("step", c.Step), slog.Int("attempt", c.Attempt),
 					slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
-				o = outcome{err: errors.New("it broke down: a defect of the hook")}
+				o = outcome{err: errors.New("the hook panicked")}
 			}
 			done <- o
 		}()

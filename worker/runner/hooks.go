@@ -12,7 +12,7 @@ import (
 )
 
 // hookWork is what an execution knows of the hooks of its run, and calls them. A hook that was asked by an owner before is
-// asked again, under the same id, unless the log shows what came of it. Only the execution's goroutine uses it.
+// asked again, under the same id, unless the log shows the outcome. Only the execution's goroutine uses it.
 type hookWork struct {
 	*job
 
@@ -172,7 +172,7 @@ func (x *hookWork) owe(call messages.ToolCall, r *record.ToolReturned) {
 	x.owed = append(x.owed, c)
 }
 
-// askHooks calls the hooks, all at once, and commits what came of it: failures, and refusals of tool calls. Nothing is
+// askHooks calls the hooks, all at once, and commits the outcome: failures, and refusals of tool calls. Nothing is
 // recorded of a hook that agreed: what it agreed to is.
 func (x *hookWork) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Action, error) {
 	if err := x.own.prove(ctx); err != nil {

@@ -124,7 +124,7 @@ func (x *modelWork) stream(deltas iter.Seq2[model.Delta, error], live LiveReply)
 	return nil, first, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
 }
 
-// replied commits what came of a model call, and of the hooks that were notified.
+// replied commits the outcome of a model call, and of the hooks that were notified.
 func (x *modelWork) replied(
 	ctx context.Context, step int, took timing, reply *model.Reply, err error, also ...record.Record,
 ) (agent.Action, error) {

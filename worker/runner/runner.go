@@ -287,7 +287,7 @@ func (r *Runner) Nudge(run messages.Ref) {
 	}
 }
 
-// Owns looks at the log and reports whether the run is in hand and still ours; what the log shows, the run is told.
+// Owns looks at the log and reports whether the run is in hand and still ours; the run is notified of what the log shows.
 // An error says that the log could not be read, and nothing about the run.
 func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	r.mu.Lock()

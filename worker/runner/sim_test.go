@@ -124,9 +124,9 @@ type message struct {
 }
 
 type waiter struct {
-	p     *process
-	label string
-	goOn  chan struct{}
+	p       *process
+	label   string
+	proceed chan struct{}
 }
 
 // process is one life of a worker or a dispatcher's request. Once dead, nothing it does has an effect.
@@ -160,7 +160,7 @@ func (p *process) op(label string) error {
 	wt := waiter{p, label, make(chan struct{})}
 	p.w.pending = append(p.w.pending, wt)
 	p.w.mu.Unlock()
-	<-wt.goOn
+	<-wt.proceed
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if p.dead {
@@ -822,7 +822,7 @@ func (w *world) play(t *testing.T) {
 			wt.p.cancel()
 			w.pending = slices.DeleteFunc(w.pending, func(o waiter) bool {
 				if o.p == wt.p {
-					close(o.goOn)
+					close(o.proceed)
 				}
 				return o.p == wt.p
 			})
@@ -830,7 +830,7 @@ func (w *world) play(t *testing.T) {
 			wt.p.store(w.rnd.IntN(3))
 		}
 		w.mu.Unlock()
-		close(wt.goOn)
+		close(wt.proceed)
 	}
 }
 
@@ -890,7 +890,7 @@ func (w *world) losePower() bool {
 		p.cancel()
 	}
 	for _, wt := range w.pending {
-		close(wt.goOn)
+		close(wt.proceed)
 	}
 	w.pending = nil
 	delete(w.tasks, last.Head.Ticket)

@@ -379,7 +379,7 @@ func (w *sessionWorld) play(t *testing.T) {
 			w.die(wt.p)
 		}
 		w.mu.Unlock()
-		close(wt.goOn)
+		close(wt.proceed)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -394,7 +394,7 @@ func (w *sessionWorld) die(p *process) {
 	p.cancel()
 	w.pending = slices.DeleteFunc(w.pending, func(o waiter) bool {
 		if o.p == p {
-			close(o.goOn)
+			close(o.proceed)
 		}
 		return o.p == p
 	})

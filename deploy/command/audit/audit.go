@@ -70,7 +70,7 @@ func keyCommand(raw bool) *cobra.Command {
 	return cmd
 }
 
-// place says where an audit is and whom to believe.
+// place says where an audit is and which keys are trusted.
 type place struct {
 	dir, keys   string
 	maxUnsigned time.Duration

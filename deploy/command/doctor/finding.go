@@ -53,7 +53,7 @@ func (f *Finding) text() string {
 	return s
 }
 
-// doctor looks at what one environment names.
+// doctor checks what one environment names.
 type doctor struct {
 	env           *environment
 	timeout       time.Duration // of each check
@@ -62,7 +62,7 @@ type doctor struct {
 	version       string
 }
 
-// examine yields what was found, group after group; they are looked at together.
+// examine yields what was found, group after group; the checks of a group run together.
 func (d *doctor) examine(ctx context.Context) iter.Seq[[]Finding] {
 	groups := []func(context.Context) []Finding{d.settings, d.messageStore, d.cache, d.models, d.tools, d.keys, d.folders, d.machine}
 	return func(yield func([]Finding) bool) {

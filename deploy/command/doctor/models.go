@@ -29,7 +29,7 @@ const (
 	tinyReply        = 16 // tokens
 )
 
-// models looks at each provider, and at what its models cost.
+// models checks each provider, and what its models cost.
 func (d *doctor) models(ctx context.Context) []Finding {
 	if d.env.role != roleWorker {
 		return []Finding{skip("models", "", "only workers call them")}
@@ -51,7 +51,7 @@ func (d *doctor) models(ctx context.Context) []Finding {
 	return append(out, d.prices(all))
 }
 
-// provider looks at one.
+// provider checks one.
 func (d *doctor) provider(ctx context.Context, p *settings.Provider) []Finding {
 	check := "model " + p.Name
 	leaf, err := fleet.Provider(p, d.timeout)
@@ -177,7 +177,7 @@ func listAnswer(p *settings.Provider, at string, status int, body []byte, took t
 	return ok(check, "%s lists its models in %s", at, short(took))
 }
 
-// called makes the smallest call that is one.
+// called makes the smallest possible call.
 func (d *doctor) called(ctx context.Context, p *settings.Provider, leaf model.Provider) Finding {
 	check := "call of " + p.Name
 	ctx, cancel := d.within(ctx)

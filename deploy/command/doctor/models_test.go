@@ -155,11 +155,11 @@ func TestCall(t *testing.T) {
 		more            []string
 		want            string
 	}{
-		"a built-in price":     {"gpt-4o", usage, nil, ", 4 tokens, $0.0000175"},
-		"a version of it":      {"gpt-4o-2099-01-02", usage, nil, ", 4 tokens, $0.0000175"},
-		"a price of one's own": {"mine", usage, []string{"LONGSHORE_PRICES=" + own}, ", 4 tokens, $0.005"},
-		"no price":             {"mine", usage, nil, ", 4 tokens, no price known"},
-		"a price, no usage":    {"gpt-4o", "", nil, ", 0 tokens, cost unknown: the reply does not say"},
+		"a built-in price":  {"gpt-4o", usage, nil, ", 4 tokens, $0.0000175"},
+		"a version of it":   {"gpt-4o-2099-01-02", usage, nil, ", 4 tokens, $0.0000175"},
+		"an own price":      {"mine", usage, []string{"LONGSHORE_PRICES=" + own}, ", 4 tokens, $0.005"},
+		"no price":          {"mine", usage, nil, ", 4 tokens, no price known"},
+		"a price, no usage": {"gpt-4o", "", nil, ", 0 tokens, cost unknown: the reply does not say"},
 	} {
 		answersAs, used = tt.answersAs, tt.used
 		r, _ := examine(t, append(tt.more, environ...), "--call")

@@ -47,7 +47,7 @@ spec:
     default: {tools: {deny: [list_files]}}
 `
 
-// What rules would have done to recorded runs is told, of all runs or of those that are named, and nothing changes.
+// The command shows what rules would have done to recorded runs, all or those that are named, and changes nothing.
 func TestPolicyTest(t *testing.T) {
 	play, err := scripted.Parse([]byte(script))
 	if err != nil {

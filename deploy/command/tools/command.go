@@ -19,7 +19,7 @@ import (
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
-// Config is what the command is told by its process.
+// Config is what the process passes to the command.
 type Config struct {
 	Environ func() []string
 	Version string // of this program

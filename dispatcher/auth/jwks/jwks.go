@@ -62,7 +62,7 @@ func New(cfg Config) *Tokens {
 // Load reads the keys, so that a mistake shows early.
 func (t *Tokens) Load(ctx context.Context) error { return t.keys.refresh(ctx) }
 
-// Run reads the keys anew every ten minutes until ctx ends; failed is told when that did not work.
+// Run reads the keys anew every ten minutes until ctx ends; failed is called when that did not work.
 func (t *Tokens) Run(ctx context.Context, failed func(error)) { t.keys.keep(ctx, failed) }
 
 // algorithms that count. HMAC is not among them: its secret would be a public key.

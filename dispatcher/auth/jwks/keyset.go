@@ -59,7 +59,7 @@ func newKeySet(from string, now func() time.Time) *keySet {
 func (s *keySet) find(ctx context.Context, kid string, cheap bool) ([]jose.JSONWebKey, error) {
 	keys, state := s.known(kid)
 	if len(keys) == 0 && !cheap {
-		_ = s.refresh(ctx) // what came of it, known tells
+		_ = s.refresh(ctx) // known reports the outcome
 		keys, state = s.known(kid)
 	}
 	switch {

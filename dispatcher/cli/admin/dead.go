@@ -19,20 +19,20 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// graveyard is what the flags of the commands for dead letters say.
-type graveyard struct {
+// deadFlags are the flags of the commands for dead letters.
+type deadFlags struct {
 	conn.Shared
 	kind, agent, code string
 	since             time.Duration
 	unaddressed, all  bool
 }
 
-func (g *graveyard) registerOne(cmd *cobra.Command) {
+func (g *deadFlags) registerOne(cmd *cobra.Command) {
 	g.Register(cmd)
 	cmd.Flags().BoolVar(&g.unaddressed, "unaddressed", false, "letters without a tenant, which are for the operator")
 }
 
-func (g *graveyard) registerFilter(cmd *cobra.Command) {
+func (g *deadFlags) registerFilter(cmd *cobra.Command) {
 	g.registerOne(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&g.kind, "kind", "", "only these: run, message or webhook")
@@ -42,7 +42,7 @@ func (g *graveyard) registerFilter(cmd *cobra.Command) {
 }
 
 // request is the filter of the flags, checked.
-func (g *graveyard) request(now time.Time) (control.DeadListRequest, error) {
+func (g *deadFlags) request(now time.Time) (control.DeadListRequest, error) {
 	r := control.DeadListRequest{DeadFilter: control.DeadFilter{
 		Unaddressed: g.unaddressed, Kind: control.DeadKind(g.kind), Agent: g.agent, Code: messages.Code(g.code),
 	}}
@@ -60,7 +60,7 @@ func (g *graveyard) request(now time.Time) (control.DeadListRequest, error) {
 }
 
 // one is the request for a single letter.
-func (g *graveyard) one(arg string) (control.DeadRequest, error) {
+func (g *deadFlags) one(arg string) (control.DeadRequest, error) {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {
 		return control.DeadRequest{}, render.Usagef("%q is not the number of a dead letter: see `longshore dead list`", strict.Clip(arg, 64))
@@ -73,12 +73,12 @@ func (g *graveyard) one(arg string) (control.DeadRequest, error) {
 }
 
 // filtered reports whether letters are chosen by what they are.
-func (g *graveyard) filtered() bool {
+func (g *deadFlags) filtered() bool {
 	return g.all || g.kind != "" || g.agent != "" || g.code != "" || g.since != 0
 }
 
 // chosen wants either numbers of letters, or a filter.
-func (g *graveyard) chosen(args []string) error {
+func (g *deadFlags) chosen(args []string) error {
 	switch {
 	case len(args) > 0 && g.filtered():
 		return render.Usagef("give either numbers of letters, or --all, --kind, --agent, --code or --since")
@@ -103,7 +103,7 @@ func (c deadLetters) dead() *cobra.Command {
 }
 
 func (c deadLetters) listDead() *cobra.Command {
-	var g graveyard
+	var g deadFlags
 	limit := 0
 	cmd := &cobra.Command{
 		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
@@ -161,7 +161,7 @@ func deadTable(c *conn.Caller, cmd *cobra.Command, letters []control.DeadLetter)
 }
 
 func (c deadLetters) showDead() *cobra.Command {
-	var g graveyard
+	var g deadFlags
 	cmd := &cobra.Command{
 		Use: "show LETTER", Short: "Show a dead letter with its body, as JSON",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -189,7 +189,7 @@ func (c deadLetters) showDead() *cobra.Command {
 }
 
 func (c deadLetters) purgeDead() *cobra.Command {
-	var g graveyard
+	var g deadFlags
 	sure := false
 	cmd := &cobra.Command{
 		Use: "purge [LETTER…]", Short: "Remove dead letters",
@@ -228,7 +228,7 @@ func (c deadLetters) purgeDead() *cobra.Command {
 }
 
 // each is a request for each letter.
-func (g *graveyard) each(args []string) ([]control.DeadRequest, error) {
+func (g *deadFlags) each(args []string) ([]control.DeadRequest, error) {
 	out := make([]control.DeadRequest, len(args))
 	for i, arg := range args {
 		var err error
@@ -240,7 +240,7 @@ func (g *graveyard) each(args []string) ([]control.DeadRequest, error) {
 }
 
 // everyDead does the same with all letters that fit, a page after the other.
-func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(dispatcher.DeadLetters, context.Context, control.DeadListRequest) (*control.DeadBulk, error)) error {
+func (c deadLetters) everyDead(cmd *cobra.Command, g *deadFlags, do func(dispatcher.DeadLetters, context.Context, control.DeadListRequest) (*control.DeadBulk, error)) error {
 	req, err := g.request(c.Options.Now())
 	if err != nil {
 		return err
@@ -270,8 +270,8 @@ func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(dispatc
 	})
 }
 
-// told shows what became of letters.
-func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out control.DeadBulk) error {
+// told reports what happened to letters.
+func (c deadLetters) told(cmd *cobra.Command, g *deadFlags, out control.DeadBulk) error {
 	if g.Output.JSON {
 		return c.WriteJSON(cmd, out)
 	}

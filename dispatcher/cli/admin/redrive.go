@@ -16,7 +16,7 @@ import (
 
 // amendment is what the flags of dead redrive say.
 type amendment struct {
-	graveyard
+	deadFlags
 	edit  string
 	set   []string
 	newID string
@@ -38,7 +38,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 				return render.Usagef("--edit, --set and --new-id are for one letter")
 			}
 			if m.filtered() {
-				return c.everyDead(cmd, &m.graveyard, dispatcher.DeadLetters.RedriveAll)
+				return c.everyDead(cmd, &m.deadFlags, dispatcher.DeadLetters.RedriveAll)
 			}
 			requests, err := m.each(args)
 			if err != nil {
@@ -86,7 +86,7 @@ func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m
 	if err != nil {
 		return explainDead(err, m.Tenant)
 	}
-	return c.told(cmd, &m.graveyard, control.DeadBulk{Redriven: []control.DeadRedriven{*done}})
+	return c.told(cmd, &m.deadFlags, control.DeadBulk{Redriven: []control.DeadRedriven{*done}})
 }
 
 // task is the task of --edit; nil without.

@@ -87,7 +87,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 		return ctx.Err()
 	}
 	err = a.ask(ctx, client, run, &waits, r)
-	r.goOn()
+	r.release()
 	switch {
 	case errors.Is(err, io.EOF):
 		return &NeedsPerson{nobodyAsked(run, &waits) + advice}
@@ -125,7 +125,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 		r.say("May run " + run.Run + " call " + asked.Tool + " with these arguments?\n" + asked.Arguments)
 	}
 	for {
-		r.say("yes or no? With \"no, REASON\" the agent is told why")
+		r.say("yes or no? With \"no, REASON\" the agent learns why")
 		text, err := a.line(ctx)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func nobodyAsked(run messages.Ref, waits *messages.RunWaiting) string {
 	return render.Visible(fmt.Sprintf("run %s waits for %s, and there is no terminal to ask on: `%s`", run.Run, waits.Reason, do))
 }
 
-// say writes text above no progress line, whole, and keeps the line away so that a person can type; goOn ends that.
+// say writes text above no progress line, whole, and keeps the line away so that a person can type; release ends that.
 func (r *Reporter) say(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,7 @@ func (r *Reporter) say(text string) {
 	r.print(r.erase() + render.VisibleLines(text) + "\n")
 }
 
-func (r *Reporter) goOn() {
+func (r *Reporter) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asking = false

@@ -120,7 +120,7 @@ func (c decisions) approve() *cobra.Command {
 }
 
 func (c decisions) deny() *cobra.Command {
-	return c.decide("deny", "Deny a call that waits", "Refuse a call that waits for an approval. The agent is told, or its run ends, depending on its definition.\n"+
+	return c.decide("deny", "Deny a call that waits", "Refuse a call that waits for an approval. The agent is informed, or its run ends, depending on its definition.\n"+
 		"Without CALL it ends a run that asks whether it may go beyond its budget.", true)
 }
 

@@ -70,7 +70,7 @@ func (c runs) status() *cobra.Command {
 	return cmd
 }
 
-// webhookText says what became of a webhook.
+// webhookText describes the state of a webhook.
 func webhookText(s *control.WebhookState) string {
 	if s.State != control.WebhookDead {
 		return string(s.State)

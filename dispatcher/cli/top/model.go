@@ -18,7 +18,7 @@ import (
 // Bounds of what `top` remembers, whatever a fleet does.
 const (
 	topSeconds  = 60        // for how many it counts
-	topRecent   = 10        // seconds behind what is told per second
+	topRecent   = 10        // seconds that rates are averaged over
 	topRuns     = 1000      // that it knows to be working
 	topStopped  = 10_000    // whose end it remembers against an index that is behind
 	topWaiting  = 10_000    // whose agent it remembers while they wait; of others the index tells it

@@ -24,7 +24,7 @@ type topTable struct {
 	name    string // of the section; its title and the number of rows stand in the place of the first column's name
 	columns []topColumn
 	rows    []topRow
-	none    string // what is told without rows
+	none    string // the text without rows
 }
 
 // topColumn is a column of a section.

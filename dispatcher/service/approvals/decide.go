@@ -92,7 +92,7 @@ func (ap *Approvals) waiting(ctx context.Context, ref messages.Ref) (w waits, er
 	return w, err
 }
 
-// control writes the answer to a park. Of two answers the first counts, and the second is told whose that was.
+// control writes the answer to a park. Of two answers the first counts, and the second learns whose that was.
 func (ap *Approvals) control(ctx context.Context, ref messages.Ref, w waits, r record.Record) (any, error) {
 	head, err := ap.cfg.Controller.Control(ctx, ref, r)
 	switch {

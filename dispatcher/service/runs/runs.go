@@ -179,7 +179,7 @@ func (rs *Runs) StatusOf(ctx context.Context, ref messages.Ref, last record.Entr
 	return st, nil
 }
 
-// webhookOf is what became of the webhook of a run that has ended; nil when that end is not told.
+// webhookOf is what became of the webhook of a run that has ended; nil when that end is not announced.
 func (rs *Runs) webhookOf(ctx context.Context, run messages.Ref, status messages.Status) (*control.WebhookState, error) {
 	task, err := rs.Task(ctx, run, false)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// steer records what a run is told. Its owner finds the record at its next append: nothing need be aborted for it.
+// steer records a message to a run. Its owner finds the record at its next append: nothing need be aborted for it.
 func (rs *Runs) steer(ctx context.Context, body []byte) (any, error) {
 	var req control.SteerRequest
 	if err := strict.Decode(body, &req); err != nil {

@@ -66,7 +66,7 @@ type occurrence struct {
 	planned bool // by the schedule
 }
 
-// begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
+// begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps the outcome. An
 // error is one that may pass.
 func (s *Schedules) begin(ctx context.Context, sc *control.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
 	st := control.ScheduleState{Run: o.task.ID, At: o.at, Outcome: control.OutcomeSubmitted}

@@ -85,18 +85,18 @@ func TestHeldEventsPassABusyOutbox(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	logs := bustest.Logs(b)
 	logs.Appending(runlogs.FewAppends + 1)
-	begun, goOn, flushed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	begun, proceed, flushed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	slow, other := logs.Open(bustest.Run()), logs.Open(messages.Ref{Tenant: "acme", Run: "other"})
 	slow.Publish(bustest.Context(t), 1, func(yield func(messages.Event) bool) {
 		close(begun)
-		<-goOn
+		<-proceed
 		yield(bustest.Events(bustest.Run(), 1, 1)[0])
 	})
 	go func() { flushed <- slow.Flush(bustest.Context(t)) }()
 	<-begun
 	other.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(messages.Ref{Tenant: "acme", Run: "other"}, 1, 1)))
 	awaitThrough(t, other, 1)
-	close(goOn)
+	close(proceed)
 	if err := <-flushed; err != nil {
 		t.Error(err)
 	}

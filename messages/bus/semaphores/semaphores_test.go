@@ -174,7 +174,7 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	looks, goOn := make(chan string), make(chan error)
+	looks, proceed := make(chan string), make(chan error)
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -182,7 +182,7 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 		caps.Run(run, func(ctx context.Context, semaphore string) error {
 			select {
 			case looks <- semaphore:
-				return <-goOn
+				return <-proceed
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -194,11 +194,11 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 	<-looks
 	grant(queue.Quota{MaxRunning: 3})
 	becomes(3)
-	goOn <- errors.New("no server")
+	proceed <- errors.New("no server")
 	if semaphore := <-looks; semaphore != "tenant.t" {
 		t.Errorf("looked at %s", semaphore)
 	}
-	goOn <- nil
+	proceed <- nil
 	stop()
 	<-ended
 }

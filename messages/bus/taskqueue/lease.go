@@ -27,7 +27,7 @@ func (d *Delivery) unrenewed() time.Duration {
 }
 
 // Renew keeps the message for another ack wait, and waits until the queue has said so. It asks once. On a delivery whose
-// ack wait is over it changes nothing: the queue says yes all the same, and gives the message to the next who asks.
+// ack wait is over it changes nothing: the queue says yes all the same, and gives the message to the next worker that asks.
 func (d *Delivery) Renew(ctx context.Context) error {
 	asked := time.Now()
 	m := &nats.Msg{Subject: d.reply, Data: []byte("+WPI")}

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// try tries to break out of what confines this process, and returns what became of each attempt.
+// try tries to break out of what confines this process, and returns the outcome of each attempt.
 func (p *Probe) try(s Setup) Tried {
 	t := Tried{PID: os.Getpid()}
 	t.Read = attempt(open(p.Canary, syscall.O_RDONLY))

@@ -42,7 +42,7 @@ type Probe struct {
 	Parent int    // Its process.
 }
 
-// Tried is what became of each attempt of a self-test: the error of the kernel, 0 if it succeeded.
+// Tried is the outcome of each attempt of a self-test: the error of the kernel, 0 if it succeeded.
 type Tried struct {
 	Read   syscall.Errno `json:"read"`
 	Write  syscall.Errno `json:"write"`

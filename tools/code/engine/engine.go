@@ -1,7 +1,7 @@
 // Package engine runs a JavaScript program in this process: it is what a process of the sandbox becomes, which the kernel confines.
 // The language alone reaches nothing: console writes to the outputs of the process, readFile, writeFile and listFiles reach the
 // folder that the process was started in, and import reaches that folder and the one of packages. Time, memory and depth are
-// bounded here too, so that a program is told which of them it has exceeded.
+// bounded here too, so that a program learns which of them it has exceeded.
 package engine
 
 import (

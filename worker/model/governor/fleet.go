@@ -22,7 +22,7 @@ const (
 // errDown says that Redis failed lately and was not asked.
 var errDown = errors.New("redis is down")
 
-// answer is what a call is told that wants to begin.
+// answer is the reply to a call that wants to begin.
 type answer struct {
 	admitted bool
 	wait     time.Duration // until it is worth asking again

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// question is all of a request that decides on its reply, and who asks: tenants never share. What is added to
+// question is everything in a request that affects its reply, and the tenant: tenants never share. What is added to
 // model.Request and sent to a provider belongs here.
 type question struct {
 	Tenant      string              `json:"tenant"`
