@@ -39,8 +39,10 @@ func (w *town) apply(file string) (name string) {
 		w.t.Fatal(err)
 	}
 	var agent struct {
-		Metadata struct{ Name string } `json:"metadata"`
-		Spec     messages.Definition   `json:"spec"`
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Spec messages.Definition `json:"spec"`
 	}
 	if err := json.Unmarshal(doc.JSON, &agent); err != nil {
 		w.t.Fatal(err)
@@ -117,7 +119,10 @@ func TestPagesOfRemoteAndDelegate(t *testing.T) {
 	edited := w.watch(w.submit("edit", as(editor))).end()
 	told, _ := edited.Result.(string)
 	var children []struct {
-		Agent, Run, Status, Output string
+		Agent  string `json:"agent"`
+		Run    string `json:"run"`
+		Status string `json:"status"`
+		Output string `json:"output"`
 	}
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(told, "Told: ")), &children); err != nil || edited.Status != messages.StatusCompleted {
 		t.Fatalf("%s %s: %v, %v", edited.Status, told, err, edited.Error)

@@ -66,8 +66,9 @@ func TestPartsOfKVThatAreWrong(t *testing.T) {
 		"  kv: {redis: nowhere}\n":             `spec.kv.redis: is not the name of a credential`,
 		"  kv: {redis: 'redis://:s3cret@h'}\n": `spec.kv.redis: is not the name of a credential`,
 		"  kv: {redis: store}\n  credentials: {store: {env: STORE_URL}}\n": "spec.kv.redis: redis url: want redis://",
-		"  kv: {keys: -1}\n": "spec.kv.keys: must be 1 to 10000",
-		"  kv: {url: x}\n":   "spec.kv.url: ",
+		"  kv: {tenantBytes: 1}\n": "spec.kv.tenantBytes: must be bytes (4194304) to 68719476736",
+		"  kv: {keys: -1}\n":       "spec.kv.keys: must be 1 to 10000",
+		"  kv: {url: x}\n":         "spec.kv.url: ",
 	} {
 		file := filepath.Join(t.TempDir(), "tools.yaml")
 		if err := os.WriteFile(file, []byte("apiVersion: longshore.run/v1\nkind: Tools\nspec:\n"+part), 0o600); err != nil {

@@ -145,16 +145,29 @@ func (m *Memory) Set(ctx context.Context, s Scope, w Write) (int64, error) {
 		bytes -= int64(len(w.Key) + len(old.Value))
 	}
 	if !was && len(in.items) >= m.limits.Keys {
-		return 0, m.limits.Full(true)
+		return 0, m.limits.Full(QuotaKeys)
 	}
 	if bytes > m.limits.Bytes && bytes > in.bytes { // one that shrinks is let, after limits were lowered
-		return 0, m.limits.Full(false)
+		return 0, m.limits.Full(QuotaBytes)
+	}
+	if added := bytes - in.bytes; added > 0 && m.limits.TenantBytes > 0 && m.ofTenant(s.Tenant)+added > m.limits.TenantBytes {
+		return 0, m.limits.Full(QuotaTenant)
 	}
 	in.revision++
 	in.bytes = bytes
 	in.items[w.Key] = Item{Value: w.Value, Revision: in.revision, Expires: now.Add(w.TTL)}
 	in.remember(w.Call, in.revision, now)
 	return in.revision, nil
+}
+
+// ofTenant is how many bytes the scopes of a tenant have. The caller holds the lock.
+func (m *Memory) ofTenant(tenant string) (bytes int64) {
+	for s, in := range m.scopes {
+		if s.Tenant == tenant {
+			bytes += in.bytes
+		}
+	}
+	return bytes
 }
 
 // Delete implements Store.

@@ -30,6 +30,9 @@ type Limits struct {
 	Keys  int           // of a scope
 	Bytes int64         // of a scope, keys and values together
 	TTL   time.Duration // no Write has a longer one
+	// TenantBytes are those of all scopes of a tenant, keys and values together; 0: no limit. A store may let a little more in when several
+	// calls add to it at the same moment, and count what has ended until its scope is changed again or all of it has ended.
+	TenantBytes int64
 }
 
 // Scope is who shares what is kept: a run, the runs of a session, or those of a tenant.
@@ -117,12 +120,26 @@ type QuotaError struct{ Reason string }
 
 func (e *QuotaError) Error() string { return e.Reason }
 
-// Full is the error of a scope that has as many keys or bytes as it may.
-func (l Limits) Full(keys bool) error {
-	if keys {
+// Quota is one of the Limits.
+type Quota int
+
+// Quotas that a Set may exceed.
+const (
+	QuotaKeys Quota = iota
+	QuotaBytes
+	QuotaTenant
+)
+
+// Full is the error of a scope or a tenant that has as much as it may.
+func (l Limits) Full(q Quota) error {
+	switch q {
+	case QuotaKeys:
 		return &QuotaError{fmt.Sprintf("the store is full: there may be %d keys; delete some first", l.Keys)}
+	case QuotaTenant:
+		return &QuotaError{fmt.Sprintf("the store is full: keys and values of all runs of the tenant together may have %d bytes; delete some first", l.TenantBytes)}
+	default:
+		return &QuotaError{fmt.Sprintf("the store is full: keys and values together may have %d bytes; delete some first", l.Bytes)}
 	}
-	return &QuotaError{fmt.Sprintf("the store is full: keys and values together may have %d bytes; delete some first", l.Bytes)}
 }
 
 // Calls that a store knows again.

@@ -49,8 +49,15 @@ func FuzzAnswers(f *testing.F) {
 func FuzzServed(f *testing.F) {
 	def := &Definition{Name: "echo", same: []byte(`{"name":"echo"}`)}
 	for _, s := range [][3]string{
-		{"tools.echo", "q", `{"name":"echo"}`}, {"tools.echo", "", `{ "name" : "echo" }`}, {"tools.>", "q", `{"name":"echo"}`}, {"tools.other", "q", `{"name":"other"}`}, {"tools.a b", "q", `{"name":"a b"}`},
-		{"tools.echo", "q", `{"name":"echo","name":"x"}`}, {"tools.echo", "q", `{"Name":"echo"}`}, {"tools.", "q", `{}`}, {"tools.echo", "q", `[`},
+		{"tools.echo", "q", `{"name":"echo"}`},
+		{"tools.echo", "", `{ "name" : "echo" }`},
+		{"tools.>", "q", `{"name":"echo"}`},
+		{"tools.other", "q", `{"name":"other"}`},
+		{"tools.a b", "q", `{"name":"a b"}`},
+		{"tools.echo", "q", `{"name":"echo","name":"x"}`},
+		{"tools.echo", "q", `{"Name":"echo"}`},
+		{"tools.", "q", `{}`},
+		{"tools.echo", "q", `[`},
 	} {
 		f.Add(s[0], s[1], s[2])
 	}

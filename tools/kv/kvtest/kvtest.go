@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(*testing.T, kv.Limits) kv.Store) {
 		"scopes that cannot be":         testBadScopes,
 		"the context has ended":         testEnded,
 		"what is gone is erased":        testSweep,
+		"quota of a tenant":             testTenantQuota,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, func(l kv.Limits) kv.Store { return open(t, l) })
@@ -470,6 +471,52 @@ func testSweep(t *testing.T, open func(kv.Limits) kv.Store) {
 	broken := errors.New("cannot tell")
 	if n, err := kv.Sweep(t.Context(), eraser, func(context.Context, kv.Scope) (bool, error) { return true, broken }); n != 0 || !errors.Is(err, broken) {
 		t.Errorf("erased %d scopes, %v", n, err)
+	}
+}
+
+func testTenantQuota(t *testing.T, open func(kv.Limits) kv.Store) {
+	s := open(kv.Limits{Keys: 9, Bytes: 20, TenantBytes: 30, TTL: time.Hour})
+	session := kv.Scope{Kind: messages.KVSession, Tenant: "t", Name: "s"}
+	first := write("k", "123456789012345678")
+	first.Call = "call"
+	revision := set(t, s, run("a"), first)
+	set(t, s, session, write("k", "1234567890"))
+	const want = "the store is full: keys and values of all runs of the tenant together may have 30 bytes; delete some first"
+	if _, err := s.Set(t.Context(), run("b"), write("k", "")); full(err) != want {
+		t.Errorf("%s, want %s", full(err), want)
+	}
+	if again := set(t, s, run("a"), first); again != revision {
+		t.Errorf("a repeated call of a tenant that is full: revision %d, then %d", revision, again)
+	}
+	set(t, s, session, write("k", "1234567")) // one that shrinks is let
+	set(t, s, run("b"), write("k", "12"))
+	set(t, s, kv.Scope{Kind: messages.KVTenant, Tenant: "u"}, write("k", "1234567890")) // a tenant is not full because of another
+	if _, err := s.Set(t.Context(), run("b"), write("l", "")); full(err) != want {
+		t.Errorf("%s, want %s", full(err), want)
+	}
+	if was, err := s.Delete(t.Context(), session, kv.Removal{Key: "k"}); err != nil || !was {
+		t.Fatal(was, err)
+	}
+	set(t, s, run("b"), write("l", "1234567"))
+	eraser, ok := s.(kv.Eraser)
+	if !ok {
+		t.Fatal("the store erases nothing")
+	}
+	if err := eraser.Erase(t.Context(), run("a")); err != nil {
+		t.Fatal(err)
+	}
+	short := write("k", "123456789012345678")
+	short.TTL = 50 * time.Millisecond
+	set(t, s, run("c"), short)
+	for deadline := time.Now().Add(patience); ; { // what has ended makes room
+		_, err := s.Set(t.Context(), session, write("k", "1234567890"))
+		if err == nil {
+			break
+		}
+		value(t, s, run("c"), "k")
+		if full(err) != want || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 }
 

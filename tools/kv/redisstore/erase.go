@@ -82,10 +82,10 @@ func (st *Store) Erase(ctx context.Context, s kv.Scope) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	one, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := st.rdb.Del(ctx, keys(s)...).Err(); err != nil {
+	if err := st.rdb.Del(one, keys(s)...).Err(); err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
-	return nil
+	return st.settle(ctx, s, "0", 0)
 }

@@ -79,12 +79,20 @@ func (st *Store) Get(ctx context.Context, s kv.Scope, key string) (kv.Item, erro
 
 // Set implements kv.Store.
 func (st *Store) Set(ctx context.Context, s kv.Scope, w kv.Write) (int64, error) {
-	reply, err := st.run(ctx, s, setScript, w.Key, expected(w.Expect), w.Call, max(st.limits.TTL, kv.CallsFor).Milliseconds(), kv.CallsFor.Milliseconds(), kv.CallsKept,
-		w.Value, w.TTL.Milliseconds(), st.limits.Keys, st.limits.Bytes)
+	room, err := st.room(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	return st.changed(w.Key, reply)
+	reply, err := st.run(ctx, s, setScript, w.Key, expected(w.Expect), w.Call, max(st.limits.TTL, kv.CallsFor).Milliseconds(), kv.CallsFor.Milliseconds(), kv.CallsKept,
+		w.Value, w.TTL.Milliseconds(), st.limits.Keys, st.limits.Bytes, room)
+	if err != nil {
+		return 0, err
+	}
+	revision, bytes, err := st.changed(w.Key, reply)
+	if err != nil {
+		return 0, err
+	}
+	return revision, st.settle(ctx, s, bytes, w.TTL)
 }
 
 // Delete implements kv.Store.
@@ -93,8 +101,11 @@ func (st *Store) Delete(ctx context.Context, s kv.Scope, r kv.Removal) (bool, er
 	if err != nil {
 		return false, err
 	}
-	n, err := st.changed(r.Key, reply)
-	return n > 0, err
+	n, bytes, err := st.changed(r.Key, reply)
+	if err != nil {
+		return false, err
+	}
+	return n > 0, st.settle(ctx, s, bytes, 0)
 }
 
 func expected(revision *int64) string {
@@ -104,26 +115,38 @@ func expected(revision *int64) string {
 	return strconv.FormatInt(*revision, 10)
 }
 
-// changed reads the reply of a script that changes something.
-func (st *Store) changed(key string, reply []string) (int64, error) {
+// changed reads the reply of a script that changes something: what it returned, and the bytes of the scope.
+func (st *Store) changed(key string, reply []string) (returned int64, bytes string, err error) {
 	switch reply[0] {
-	case "keys", "bytes":
-		return 0, st.limits.Full(reply[0] == "keys")
-	case "ok", "conflict":
-		if len(reply) != 2 {
-			return 0, errBroken
-		}
-		n, err := strconv.ParseInt(reply[1], 10, 64)
+	case "keys", "bytes", "tenant":
+		return 0, "", st.limits.Full(map[string]kv.Quota{"keys": kv.QuotaKeys, "bytes": kv.QuotaBytes, "tenant": kv.QuotaTenant}[reply[0]])
+	case "conflict":
+		n, err := number(reply, 2)
 		if err != nil {
-			return 0, errBroken
+			return 0, "", err
 		}
-		if reply[0] == "conflict" {
-			return 0, &kv.ConflictError{Key: key, Revision: n}
+		return 0, "", &kv.ConflictError{Key: key, Revision: n}
+	case "ok":
+		n, err := number(reply, 3)
+		if err != nil {
+			return 0, "", err
 		}
-		return n, nil
+		return n, reply[2], nil
 	default:
+		return 0, "", errBroken
+	}
+}
+
+// number is the second text of a reply of so many.
+func number(reply []string, texts int) (int64, error) {
+	if len(reply) != texts {
 		return 0, errBroken
 	}
+	n, err := strconv.ParseInt(reply[1], 10, 64)
+	if err != nil {
+		return 0, errBroken
+	}
+	return n, nil
 }
 
 // List implements kv.Store.

@@ -47,7 +47,7 @@ const changing = begun + `
 local name, expect, call = ARGV[1], ARGV[2], ARGV[3]
 if call ~= '' then
   local done = redis.call('HGET', calls, call)
-  if done then return {'ok', done} end
+  if done then return {'ok', done, redis.call('HGET', counters, 'bytes') or '0'} end
 end
 local revision, _, size = look(name)
 if expect ~= '' and expect ~= (revision or '0') then return {'conflict', revision or '0'} end
@@ -65,7 +65,7 @@ local function finish(returned)
     redis.call('HSET', counters, 'calls', text(redis.call('HLEN', calls)))
   end
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[4]) end
-  return {'ok', returned}
+  return {'ok', returned, redis.call('HGET', counters, 'bytes') or '0'}
 end
 `
 
@@ -81,6 +81,7 @@ if not revision and redis.call('ZCARD', names) >= tonumber(ARGV[9]) then return 
 local used = tonumber(redis.call('HGET', counters, 'bytes') or '0')
 local bytes = used + #value - (size or -#name)
 if bytes > tonumber(ARGV[10]) and bytes > used then return {'bytes'} end
+if bytes - used > tonumber(ARGV[11]) then return {'tenant'} end
 local next = redis.call('HINCRBY', counters, 'revision', 1)
 if next == 1 then -- the scope is new or lost its counters: it begins after every revision that it may have had, with the microseconds of this era
   next = math.max(next, (tonumber(t[1]) - 1767225600) * 1000000 + tonumber(t[2]))
@@ -106,4 +107,37 @@ for _, name in ipairs(redis.call('ZRANGEBYLEX', names, ARGV[1], ARGV[2], 'LIMIT'
   out[#out + 1] = redis.call('HGET', about, name)
 end
 return out`)
+)
+
+// The ledger of a tenant has the bytes of each of its scopes, their sum under the empty name, and when the last value of a scope ends. It is
+// another slot of a cluster than the scopes, so it is read before a change and written after it: changes at the same moment may
+// exceed the quota by what they add, and a worker that dies in between leaves the scope's number to its next change.
+const ledger = `
+local bytes, ends = KEYS[1], KEYS[2]
+local t = redis.call('TIME')
+local now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+local function text(n) return string.format('%.0f', n) end
+local function put(scope, n)
+  local was = tonumber(redis.call('HGET', bytes, scope) or '0')
+  redis.call('HINCRBY', bytes, '', text(n - was))
+  if n > 0 then redis.call('HSET', bytes, scope, text(n)) return end
+  redis.call('HDEL', bytes, scope)
+  redis.call('ZREM', ends, scope)
+end
+for _, scope in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', text(now))) do put(scope, 0) end
+`
+
+var (
+	totalScript = redis.NewScript(ledger + `return redis.call('HGET', bytes, '') or '0'`)
+
+	// Its arguments: the scope, its bytes, for how long its newest value is kept, and a scope at most.
+	settleScript = redis.NewScript(ledger + `
+put(ARGV[1], tonumber(ARGV[2]))
+if tonumber(ARGV[2]) > 0 then
+  local last = tonumber(redis.call('ZSCORE', ends, ARGV[1]) or '0')
+  redis.call('ZADD', ends, text(math.max(last, now + tonumber(ARGV[3]))), ARGV[1])
+end
+redis.call('PEXPIRE', bytes, ARGV[4])
+redis.call('PEXPIRE', ends, ARGV[4])
+return 'ok'`)
 )
