@@ -219,8 +219,10 @@ func TestFilesByTheClient(t *testing.T) {
 				name, want string
 				at         dispatcher.FilesAt
 			}{
-				{"z.bin", large, dispatcher.FilesAt{}}, {"notes/ä b.txt", "two!", dispatcher.FilesAt{Manifest: list.Manifest}},
-				{"notes/ä b.txt", "one", dispatcher.FilesAt{Step: new(2)}}, {"notes/ä b.txt", "one", dispatcher.FilesAt{Manifest: first.Manifest}},
+				{"z.bin", large, dispatcher.FilesAt{}},
+				{"notes/ä b.txt", "two!", dispatcher.FilesAt{Manifest: list.Manifest}},
+				{"notes/ä b.txt", "one", dispatcher.FilesAt{Step: new(2)}},
+				{"notes/ä b.txt", "one", dispatcher.FilesAt{Manifest: first.Manifest}},
 			} {
 				var got bytes.Buffer
 				f, err := client.Files().Get(t.Context(), run, tc.name, tc.at, &got)
@@ -262,8 +264,10 @@ func TestFilesOfAnotherTenant(t *testing.T) {
 		path    string
 		headers []string
 	}{
-		{"/v1/tasks/w/file?name=a.txt", ours}, {"/v1/tasks/w/file?name=a.txt&manifest=" + list.Manifest, ours},
-		{"/v1/tasks/w/files?manifest=" + list.Manifest, ours}, {"/v1/tasks/other/files?manifest=" + list.Manifest, theirs},
+		{"/v1/tasks/w/file?name=a.txt", ours},
+		{"/v1/tasks/w/file?name=a.txt&manifest=" + list.Manifest, ours},
+		{"/v1/tasks/w/files?manifest=" + list.Manifest, ours},
+		{"/v1/tasks/other/files?manifest=" + list.Manifest, theirs},
 	} {
 		g.do("GET", tc.path, "", 404, nil, tc.headers...)
 	}

@@ -128,7 +128,7 @@ func TestForkAtEachStep(t *testing.T) {
 	for at := 1; at <= want.Steps; at++ {
 		id := fmt.Sprintf("fork-%d", at)
 		stdout, stderr, err := h.command("fork", "one", "--at", strconv.Itoa(at), "--id", id)
-		if err != nil || stdout != id+"\n" || !strings.Contains(stderr, "files are not copied") {
+		if err != nil || stdout != id+"\n" || !strings.Contains(stderr, "files that were saved") {
 			t.Fatalf("%q %q %v", stdout, stderr, err)
 		}
 		got := h.wait(id)
