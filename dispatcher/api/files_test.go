@@ -273,4 +273,20 @@ func TestFilesOfAnotherTenant(t *testing.T) {
 	}
 	g.do("GET", "/v1/tasks/w/file?name=a.txt", "", 403, nil, append([]string{"Longshore-Tenant", "harbour"}, ours...)...)
 	g.do("GET", "/v1/tasks/w/file?name=a.txt", "", 401, nil)
+	for _, tc := range []struct {
+		headers []string
+		want    string
+		err     error
+	}{{theirs, "hi", nil}, {ours, "", dispatcher.ErrNoFile}} {
+		web, err := dispatcher.NewHTTP(g.url, strings.TrimPrefix(tc.headers[1], "Bearer "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		_, err = web.Files().Get(t.Context(), dispatcher.Run("w"), "a.txt", dispatcher.FilesAt{}, &got)
+		web.Close()
+		if got.String() != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("a client with a key reads %q, %v", got.String(), err)
+		}
+	}
 }
