@@ -21,7 +21,7 @@ type Worker struct {
 	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
 	Labels   string `env:"LONGSHORE_WORKER_LABELS" help:"labels of this worker, which tasks can require: gpu=true,zone=a"`
 	Runs
-	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
+	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the files of the runs that this worker works"`
 	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how far this machine's clock may differ from the NATS server's before the worker takes no new work"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
 }

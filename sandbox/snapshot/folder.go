@@ -19,18 +19,24 @@ import (
 // saveWait bounds a save. Contents that it has found stored stay for longer than that: see Store.
 const saveWait = 10 * time.Minute
 
-// Folder has the files of a run for one claim.
+// Folder has the files of a run for one claim. Tools may use its Workspace in any goroutines; its methods are for one.
 type Folder struct {
 	all  *Folders
 	run  messages.Ref
 	path string
 
-	mu     sync.Mutex
+	mu     sync.Mutex // never held while files are read or written, but by Save and at the end of Close
 	closed bool
+	stop   context.CancelFunc // ends a restore; set with ws
 	ws     *sandbox.Workspace // nil: not used yet, or it could not be opened
-	root   *os.Root           // nil until the folder is made
-	saved  *manifest.Manifest // what the log has, or is about to have; nil: nothing
-	cache  Cache
+	filled                    // when the workspace is open
+}
+
+// filled is what a folder holds.
+type filled struct {
+	root  *os.Root           // nil: there is no folder
+	saved *manifest.Manifest // what the log has, or is about to have; nil: nothing
+	cache Cache
 }
 
 // Saved is what a save has stored.
@@ -46,73 +52,86 @@ func (f *Folder) Workspace(ctx context.Context, hash string) *sandbox.Workspace 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ws == nil {
+		ctx, f.stop = context.WithCancel(ctx)
 		f.ws = sandbox.OpenLater(func() (*os.Root, error) { return f.prepare(ctx, hash) }, f.all.cfg.Workspace)
 	}
 	return f.ws
 }
 
-// prepare makes the folder and fills it.
-func (f *Folder) prepare(ctx context.Context, hash string) (_ *os.Root, err error) {
+// prepare makes the folder and fills it. There is one at a time: a workspace opens once, and the next follows one that failed.
+func (f *Folder) prepare(ctx context.Context, hash string) (*os.Root, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+	closed := f.closed
+	f.mu.Unlock()
+	if closed {
 		return nil, os.ErrClosed
 	}
-	defer func() {
-		if err != nil {
-			f.ws = nil
-			err = errors.Join(err, f.drop())
-		}
-	}()
+	has, adopted, err := f.fill(ctx, hash)
+	var root *os.Root
+	if err == nil {
+		root, err = f.all.root.OpenRoot(f.path)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.ws = nil
+		return nil, errors.Join(err, f.drop(&has))
+	}
+	f.filled = has
+	f.ws.Touch(adopted)
+	return root, nil
+}
+
+// fill makes the folder, with the files of a manifest. What it returns with an error is to be dropped.
+func (f *Folder) fill(ctx context.Context, hash string) (has filled, adopted bool, err error) {
 	if hash == "" {
-		err = f.adopt()
+		adopted, err = f.adopt()
 	} else {
 		err = f.all.root.Mkdir(f.path, 0o700)
 	}
 	if err != nil {
-		return nil, err
+		return has, false, err
 	}
-	if f.root, err = f.all.root.OpenRoot(f.path); err != nil {
-		return nil, errors.Join(err, removeAll(f.all.root, f.path))
+	if has.root, err = f.all.root.OpenRoot(f.path); err != nil {
+		return has, false, errors.Join(err, removeAll(f.all.root, f.path))
 	}
 	if hash != "" {
-		if err := f.restore(ctx, hash); err != nil {
-			return nil, fmt.Errorf("restore the files of the run: %w", err)
+		if err := f.restore(ctx, hash, &has); err != nil {
+			return has, false, fmt.Errorf("restore the files of the run: %w", err)
 		}
 	}
-	return f.all.root.OpenRoot(f.path)
+	return has, adopted, nil
 }
 
 // adopt makes the folder of a run whose log knows no files. One that an earlier version worked in, which had one folder for
 // all claims of a run, is taken over as it is.
-func (f *Folder) adopt() error {
+func (f *Folder) adopt() (adopted bool, err error) {
 	old := f.run.Folder("")
 	if _, err := f.all.root.Lstat(f.mark()); errors.Is(err, fs.ErrNotExist) {
 		if info, err := f.all.root.Lstat(old); err == nil && info.IsDir() {
-			f.ws.Touch(true)
-			return f.all.root.Rename(old, f.path)
+			return true, f.all.root.Rename(old, f.path)
 		}
 	}
-	return f.all.root.Mkdir(f.path, 0o700)
+	return false, f.all.root.Mkdir(f.path, 0o700)
 }
 
-func (f *Folder) restore(ctx context.Context, hash string) error {
+func (f *Folder) restore(ctx context.Context, hash string, has *filled) error {
 	m, err := load(ctx, f.all.cfg.Store, f.run.Tenant, hash)
 	if err != nil {
 		return err
 	}
-	if err := restore(ctx, f.all.cfg.Store, f.run.Tenant, f.root, m, f.all.cfg.Limits); err != nil {
+	if err := restore(ctx, f.all.cfg.Store, f.run.Tenant, has.root, m, f.all.cfg.Limits); err != nil {
 		return err
 	}
-	dir, err := f.root.Open(".")
+	dir, err := has.root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := f.cache.learn(ctx, dir, m, f.all.cfg.Limits); err != nil {
+	if err := has.cache.learn(ctx, dir, m, f.all.cfg.Limits); err != nil {
 		return err
 	}
-	f.saved = m
+	has.saved = m
 	return nil
 }
 
@@ -167,10 +186,7 @@ func (f *Folder) save(ctx context.Context) (*Saved, error) {
 
 // Close ends the use of the folder and removes it. The folder of a run that has ended stays for a while instead, as Config says.
 func (f *Folder) Close(runEnded bool) error {
-	f.mu.Lock()
-	ws := f.ws
-	f.closed = true
-	f.mu.Unlock()
+	ws := f.end()
 	if err := ws.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
@@ -178,13 +194,24 @@ func (f *Folder) Close(runEnded bool) error {
 	defer f.mu.Unlock()
 	if runEnded && f.root != nil && f.all.cfg.Keep > 0 {
 		if err := f.publish(); err != nil {
-			return errors.Join(fmt.Errorf("keep the folder of a run that has ended: %w", err), f.drop())
+			return errors.Join(fmt.Errorf("keep the folder of a run that has ended: %w", err), f.drop(&f.filled))
 		}
 	}
-	if err := f.drop(); err != nil {
+	if err := f.drop(&f.filled); err != nil {
 		return fmt.Errorf("remove the folder of a claim: %w", err)
 	}
 	return nil
+}
+
+// end has no restore begin, and one that goes on end.
+func (f *Folder) end() *sandbox.Workspace {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.stop != nil {
+		f.stop()
+	}
+	return f.ws
 }
 
 // mark is the file that says since when the folder of the run is that of one that has ended.
@@ -205,12 +232,12 @@ func (f *Folder) publish() error {
 	return root.Rename(f.path, to)
 }
 
-// drop closes and removes the folder; that there is none is no error.
-func (f *Folder) drop() error {
-	if f.root == nil {
+// drop closes and removes what a folder holds; that there is none is no error.
+func (f *Folder) drop(has *filled) error {
+	if has.root == nil {
 		return nil
 	}
-	err := errors.Join(f.root.Close(), removeAll(f.all.root, f.path))
-	f.root, f.saved, f.cache = nil, nil, Cache{}
+	err := errors.Join(has.root.Close(), removeAll(f.all.root, f.path))
+	*has = filled{}
 	return err
 }

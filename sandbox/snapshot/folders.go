@@ -71,7 +71,7 @@ func NewFolders(cfg Config) (*Folders, error) {
 }
 
 func (f *Folders) begin() (err error) {
-	for _, dir := range []string{locks, claims, ended} {
+	for _, dir := range []string{claims, ended} {
 		if err := f.root.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create workspaces: %w", err)
 		}
@@ -82,25 +82,20 @@ func (f *Folders) begin() (err error) {
 	if err := f.root.Mkdir(path.Join(claims, f.life), 0o700); err != nil {
 		return fmt.Errorf("create workspaces: %w", err)
 	}
-	strays, err := f.Strays()
-	if err != nil {
-		return err
+	n, err := Strays(f.cfg.Dir, true)
+	if n > 0 && err == nil {
+		f.cfg.Log.Info("removed folders of workers that have died", "workers", n)
 	}
-	for _, s := range strays {
-		if err := f.remove(s); err != nil {
-			return err
-		}
-	}
-	if len(strays) > 0 {
-		f.cfg.Log.Info("removed folders of workers that have died", "workers", len(strays))
-	}
-	return nil
+	return err
 }
 
 // errHeld means that a process lives.
 var errHeld = errors.New("it is locked")
 
 func (f *Folders) acquire(life string) (*os.File, error) {
+	if err := f.root.MkdirAll(locks, 0o700); err != nil {
+		return nil, fmt.Errorf("lock workspaces: %w", err)
+	}
 	lock, err := f.root.OpenFile(path.Join(locks, lifeLock+life), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock workspaces: %w", err)
@@ -115,9 +110,36 @@ func (f *Folders) acquire(life string) (*os.File, error) {
 	}
 }
 
-// Strays are the lives of processes that have died and left folders of claims.
-func (f *Folders) Strays() (lives []string, err error) {
+// Strays counts the processes that have died and left folders of claims below a Dir, and removes these when told to. NewFolders does
+// so too.
+func Strays(dir string, remove bool) (n int, err error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open workspaces: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	f := &Folders{root: root}
+	lives, err := f.strays()
+	if err != nil || !remove {
+		return len(lives), err
+	}
+	for _, life := range lives {
+		if err := f.remove(life); err != nil {
+			return len(lives), err
+		}
+	}
+	return len(lives), nil
+}
+
+// strays are the lives of processes that have died and left folders of claims.
+func (f *Folders) strays() (lives []string, err error) {
 	entries, err := fs.ReadDir(f.root.FS(), claims)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for folders of workers that have died: %w", err)
 	}

@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -147,34 +146,6 @@ func TestScanKnowsWhatHasChanged(t *testing.T) {
 				t.Errorf("the changes are %+v", changes)
 			}
 		})
-	}
-}
-
-// A file that changes right after it was read, within the tick of the file system's clock, looks as it did: it is read again until
-// that can no longer be.
-func TestRacilyCleanFiles(t *testing.T) {
-	t.Parallel()
-	dir, c := t.TempDir(), &snapshot.Cache{}
-	path := filepath.Join(dir, "f")
-	for i := range 200 {
-		want := fmt.Sprintf("%03d", i)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) // the inode and the size stay
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteString(want); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		m, err := scan(t, dir, c, snapshot.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Files[0].Hash != manifest.HashOf([]byte(want)) {
-			t.Fatalf("the change to %s is not seen", want)
-		}
 	}
 }
 

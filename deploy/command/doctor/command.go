@@ -1,5 +1,5 @@
 // Package doctor is the command `longshore doctor`: it looks at everything that a fleet needs and says what is wrong
-// and what to do. It changes nothing, but for `doctor runs --fix`. It stands apart from the client commands because it
+// and what to do. It changes nothing, but for --fix of its subcommands. It stands apart from the client commands because it
 // links what workers use: Redis, models, sandbox.
 package doctor
 
@@ -27,6 +27,7 @@ type Config struct {
 var (
 	ErrUnhealthy = errors.New("something does not work")
 	ErrStranded  = errors.New("there are stuck runs, which nothing will resume")
+	ErrBroken    = errors.New("files of runs are missing or damaged")
 )
 
 // Bounds of a check's time.
@@ -73,7 +74,7 @@ func Command(cfg Config) *cobra.Command {
 	set.BoolVar(&f.call, "call", false, "make one tiny call to each provider's model, which costs money")
 	set.StringVar(&f.data, "data", "", "`folder` of a longshore dev on this machine, to check its disk")
 	set.StringVar(&f.monitor, "monitor", "", "monitoring address of the NATS server, such as http://127.0.0.1:8222, to check its settings")
-	cmd.AddCommand(runsCommand(cfg))
+	cmd.AddCommand(runsCommand(cfg), filesCommand(cfg))
 	return cmd
 }
 

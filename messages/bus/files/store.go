@@ -201,7 +201,7 @@ func (st *Store) Refer(ctx context.Context, run messages.Ref, hash string) error
 	return st.bus.StoreFirst(ctx, &nats.Msg{Subject: RefsPrefix(run) + hash, Header: nats.Header{}})
 }
 
-// Share has a run refer to a manifest that another one refers to, of the same tenant. manifest.ErrMissing says that the other one
+// Share has a run refer to a manifest that another one refers to, of the same tenant. The error manifest.ErrMissing says that the other one
 // no longer does: it is being purged, and the files may be gone.
 func (st *Store) Share(ctx context.Context, from, to messages.Ref, hash string) error {
 	if err := errors.Join(from.Check(), st.Refer(ctx, to, hash)); err != nil {
