@@ -296,7 +296,7 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 
 // Fork makes a new run that begins with the steps of another one before f.At, which is made anew, perhaps with another
 // agent or model; f.Tenant and f.ID are those of run. What tools did in the steps that are kept is not done again, and
-// the files that they wrote stay with the old run. It is stored when this returns; the same fork with the same f.NewID
+// the run starts with the files that they saved. It is stored when this returns; the same fork with the same f.NewID
 // may be asked for again. ErrConflict: that id is taken, or the run has not begun.
 func (of Runs) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest) (*control.ForkReply, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run

@@ -219,8 +219,10 @@ func TestFilesByTheClient(t *testing.T) {
 				name, want string
 				at         dispatcher.FilesAt
 			}{
-				{"z.bin", large, dispatcher.FilesAt{}}, {"notes/ä b.txt", "two!", dispatcher.FilesAt{Manifest: list.Manifest}},
-				{"notes/ä b.txt", "one", dispatcher.FilesAt{Step: new(2)}}, {"notes/ä b.txt", "one", dispatcher.FilesAt{Manifest: first.Manifest}},
+				{"z.bin", large, dispatcher.FilesAt{}},
+				{"notes/ä b.txt", "two!", dispatcher.FilesAt{Manifest: list.Manifest}},
+				{"notes/ä b.txt", "one", dispatcher.FilesAt{Step: new(2)}},
+				{"notes/ä b.txt", "one", dispatcher.FilesAt{Manifest: first.Manifest}},
 			} {
 				var got bytes.Buffer
 				f, err := client.Files().Get(t.Context(), run, tc.name, tc.at, &got)
@@ -262,11 +264,29 @@ func TestFilesOfAnotherTenant(t *testing.T) {
 		path    string
 		headers []string
 	}{
-		{"/v1/tasks/w/file?name=a.txt", ours}, {"/v1/tasks/w/file?name=a.txt&manifest=" + list.Manifest, ours},
-		{"/v1/tasks/w/files?manifest=" + list.Manifest, ours}, {"/v1/tasks/other/files?manifest=" + list.Manifest, theirs},
+		{"/v1/tasks/w/file?name=a.txt", ours},
+		{"/v1/tasks/w/file?name=a.txt&manifest=" + list.Manifest, ours},
+		{"/v1/tasks/w/files?manifest=" + list.Manifest, ours},
+		{"/v1/tasks/other/files?manifest=" + list.Manifest, theirs},
 	} {
 		g.do("GET", tc.path, "", 404, nil, tc.headers...)
 	}
 	g.do("GET", "/v1/tasks/w/file?name=a.txt", "", 403, nil, append([]string{"Longshore-Tenant", "harbour"}, ours...)...)
 	g.do("GET", "/v1/tasks/w/file?name=a.txt", "", 401, nil)
+	for _, tc := range []struct {
+		headers []string
+		want    string
+		err     error
+	}{{theirs, "hi", nil}, {ours, "", dispatcher.ErrNoFile}} {
+		web, err := dispatcher.NewHTTP(g.url, strings.TrimPrefix(tc.headers[1], "Bearer "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		_, err = web.Files().Get(t.Context(), dispatcher.Run("w"), "a.txt", dispatcher.FilesAt{}, &got)
+		web.Close()
+		if got.String() != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("a client with a key reads %q, %v", got.String(), err)
+		}
+	}
 }

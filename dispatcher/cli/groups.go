@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "retry", "watch", "status", "why", "logs", "result", "list", "steer", "cancel"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "retry", "watch", "status", "why", "logs", "result", "files", "list", "steer", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"inbox", "approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "policy", "fork", "feedback", "eval", "dead", "stats", "audit"}},
 		{"operate", "Operate a fleet:", []string{"top", "doctor", "lanes", "quotas", "pause", "resume", "workers", "drain", "keys", "index", "tools", "health", "version"}},

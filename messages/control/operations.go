@@ -131,8 +131,8 @@ func runs() []Operation {
 			Subject: SubjectFork, Asks: ForkRequest{}, Reply: ForkReply{}, Tenants: true, Audited: true,
 			Failures: failures(noRun(), conflict(ErrConflict, "The new id is taken, or the run has not begun.")),
 			ID:       "forkTask", Tag: "tasks", Summary: "Fork a run: start a new one from its first steps", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
-			Text: "The new run starts with the steps before `at` and repeats that step, with another agent or model if the body names one. Files are " +
-				"not copied: it starts with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
+			Text: "The new run starts with the steps before `at` and repeats that step, with another agent or model if the body names one. It has " +
+				"the files that were saved in the steps that it keeps. It is stored when this returns; the same fork with the same `newId` is one run.",
 			Body: Fork{}, Status: 202, Location: oneRun,
 		},
 		{

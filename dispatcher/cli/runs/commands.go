@@ -11,6 +11,6 @@ func Commands(c *conn.Caller) []*cobra.Command {
 	submit, run, decide := submissions{c}, runs{c}, decisions{c}
 	return []*cobra.Command{
 		submit.submit(), submit.retry(), run.watch(), run.result(), run.cancel(), run.status(), run.list(), run.fork(), run.steer(), run.feedback(),
-		run.logs(), run.stats(), decide.inbox(), decide.approvals(), decide.approve(), decide.deny(), decide.answer(), batches{c}.batch(),
+		run.logs(), files{c}.files(), run.stats(), decide.inbox(), decide.approvals(), decide.approve(), decide.deny(), decide.answer(), batches{c}.batch(),
 	}
 }

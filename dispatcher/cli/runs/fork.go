@@ -24,7 +24,7 @@ func (c runs) fork() *cobra.Command {
 		Short: "Make a new run that continues another one from a step",
 		Long: "Make a new run that keeps another run's steps before STEP and redoes that step, with another\n" +
 			"model or agent if one is given. The kept steps are not paid for again, and their tool calls are not\n" +
-			"repeated. Files are not copied yet: the new run starts with an empty folder. The id of the new run is printed.",
+			"repeated. The new run starts with the files of the kept steps, if they were saved. The id of the new run is printed.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fillFork(cmd, &req, agent); err != nil {
@@ -101,9 +101,9 @@ func explainFork(err error, run messages.Ref) error {
 func forkNote(r *control.ForkReply, from messages.Ref) string {
 	kept := "No step is kept"
 	if n := r.From.Step - 1; n > 0 {
-		kept = render.Count(int64(n), "step") + " of run " + from.Run + " kept"
+		kept = render.Count(int64(n), "step") + " of run " + from.Run + " kept, with the files that were saved in them"
 	}
 	run := messages.Ref{Tenant: r.Tenant, Run: r.ID}
-	return render.Visible(kept+"; its files are not copied: the new run starts with an empty folder.") + "\n" +
+	return render.Visible(kept+".") + "\n" +
 		fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run))
 }
