@@ -50,3 +50,29 @@ func TestAuthorsChangeTextsAlone(t *testing.T) {
 	}
 	g.do("DELETE", "/v1/agents/clerk", "", http.StatusForbidden, nil, author...)
 }
+
+// A granter decides what agents may do, and nothing else that an admin decides.
+func TestGrantersGrantAlone(t *testing.T) {
+	g := openGuarded(t)
+	granter, operator := g.key(control.AllTenants, control.RoleGranter), g.key(control.AllTenants, control.RoleOperator)
+	const clerk = `{"name":"clerk","instructions":"File it.","tools":["read_file","write_file"],"grants":{"hosts":["a.example"]},"approve":{"never":["write_file"]}}`
+	g.do("PUT", "/v1/agents/clerk", clerk, http.StatusForbidden, nil, operator...)
+	g.do("PUT", "/v1/agents/clerk", clerk, http.StatusOK, nil, granter...)
+	for _, c := range []struct{ method, path, body string }{
+		{"DELETE", "/v1/agents/clerk", ""},
+		{"PUT", "/v1/quotas/tenant/acme", `{"slots":1}`},
+		{"POST", "/v1/keys", `{"tenant":"*","roles":["admin"]}`},
+		{"GET", "/v1/keys", ""},
+		{"POST", "/v1/tasks?tenant=acme", `{"input":"go"}`},
+		{"POST", "/v1/tasks/r/approvals?tenant=acme", `{"callId":"c","approved":true}`},
+	} {
+		var p messages.Problem
+		g.do(c.method, c.path, c.body, http.StatusForbidden, &p, granter...)
+		if p.Code != messages.CodeForbidden {
+			t.Errorf("%s %s: %+v", c.method, c.path, p)
+		}
+	}
+	if err := control.CheckAccess("acme", []control.AccessRole{control.RoleGranter}); err == nil {
+		t.Error("a tenant has a granter of its own")
+	}
+}

@@ -136,7 +136,7 @@ func openQuay(t *testing.T, table control.Table, handlers request.Handlers) *qua
 		t.Fatal(err)
 	}
 	q := &quay{t: t, url: server.URL, nc: nc, client: client, headers: map[control.AccessRole][]string{}}
-	for _, role := range slices.DeleteFunc(control.AccessRoles(), func(r control.AccessRole) bool { return r == control.RoleAuthor }) { // of a tenant
+	for _, role := range slices.DeleteFunc(control.AccessRoles(), func(r control.AccessRole) bool { return r == control.RoleAuthor || r == control.RoleGranter }) { // of a tenant
 		key, _, err := client.Keys().Create(t.Context(), dispatcher.KeySpec{Tenant: "acme", Roles: []control.AccessRole{role}, Name: "of " + string(role)})
 		if err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func (q *quay) berthByClient(op *control.Operation) {
 }
 
 func (q *quay) berthByRole(table control.Table, op *control.Operation) {
-	for _, role := range slices.DeleteFunc(control.AccessRoles(), func(r control.AccessRole) bool { return r == control.RoleAuthor }) { // of a tenant
+	for _, role := range slices.DeleteFunc(control.AccessRoles(), func(r control.AccessRole) bool { return r == control.RoleAuthor || r == control.RoleGranter }) { // of a tenant
 		want := http.StatusForbidden
 		if slices.Contains(op.Needs.Roles(), role) {
 			want = http.StatusOK

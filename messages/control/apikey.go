@@ -31,13 +31,14 @@ const (
 	RoleSubmitter AccessRole = "submitter"
 	RoleApprover  AccessRole = "approver"
 	RoleOperator  AccessRole = "operator"
-	RoleAuthor    AccessRole = "author" // of prompts, and of the texts of agents; for all tenants
+	RoleAuthor    AccessRole = "author"  // of prompts, and of the texts of agents; for all tenants
+	RoleGranter   AccessRole = "granter" // of what agents may do, and of all that an author changes; for all tenants
 	RoleAdmin     AccessRole = "admin"
 )
 
 // AccessRoles are all roles.
 func AccessRoles() []AccessRole {
-	return []AccessRole{RoleViewer, RoleSubmitter, RoleApprover, RoleOperator, RoleAuthor, RoleAdmin}
+	return []AccessRole{RoleViewer, RoleSubmitter, RoleApprover, RoleOperator, RoleAuthor, RoleGranter, RoleAdmin}
 }
 
 // APIKey describes an API key. The key itself is not stored: only its holder knows it.
@@ -112,22 +113,22 @@ func CheckAccess(tenant string, roles []AccessRole) error {
 		return &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}
 	}
 	if len(roles) == 0 {
-		return &messages.FieldError{Field: "roles", Reason: "is missing: viewer, submitter, approver, operator, author or admin"}
+		return &messages.FieldError{Field: "roles", Reason: "is missing: viewer, submitter, approver, operator, author, granter or admin"}
 	}
 	seen := map[AccessRole]bool{}
 	for _, r := range roles {
 		switch r {
 		case RoleViewer, RoleOperator, RoleAdmin:
-		case RoleAuthor:
+		case RoleAuthor, RoleGranter:
 			if tenant != AllTenants {
-				return &messages.FieldError{Field: "roles", Reason: "author is a role for all tenants: agents and prompts are theirs"}
+				return &messages.FieldError{Field: "roles", Reason: string(r) + " is a role for all tenants: agents and prompts are theirs"}
 			}
 		case RoleSubmitter, RoleApprover:
 			if tenant == AllTenants {
-				return &messages.FieldError{Field: "roles", Reason: string(r) + " is a role within one tenant; for all tenants there are viewer, operator, author and admin"}
+				return &messages.FieldError{Field: "roles", Reason: string(r) + " is a role within one tenant; for all tenants there are viewer, operator, author, granter and admin"}
 			}
 		default:
-			return &messages.FieldError{Field: "roles", Reason: "must be viewer, submitter, approver, operator, author or admin"}
+			return &messages.FieldError{Field: "roles", Reason: "must be viewer, submitter, approver, operator, author, granter or admin"}
 		}
 		if seen[r] {
 			return &messages.FieldError{Field: "roles", Reason: "names " + string(r) + " twice"}

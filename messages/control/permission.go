@@ -49,8 +49,10 @@ func (p Permission) Roles() []AccessRole {
 	case Operate, OperateFleet:
 		return []AccessRole{RoleOperator, RoleAdmin}
 	case Author:
-		return []AccessRole{RoleAuthor, RoleAdmin}
-	case Grant, Administer, ManageKeys:
+		return []AccessRole{RoleAuthor, RoleGranter, RoleAdmin}
+	case Grant:
+		return []AccessRole{RoleGranter, RoleAdmin}
+	case Administer, ManageKeys:
 		return []AccessRole{RoleAdmin}
 	default:
 		return nil

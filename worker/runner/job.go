@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -117,9 +118,9 @@ func (x *job) says(ctx context.Context, level slog.Level) bool {
 	return x.cfg.Log.Enabled(ctx, level)
 }
 
-// said is a text as the log may show it.
+// said is a text as the log may show it. It is redacted before it is shortened, for half a number would not be found.
 func (x *job) said(key, text string) slog.Attr {
-	return slog.String(key, strict.Clip(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD")), maxSaid))
+	return slog.String(key, strict.Clip(sensitive.Redact(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD"))), maxSaid))
 }
 
 // retryText is a setback in a sentence for those who watch.

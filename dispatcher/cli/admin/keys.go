@@ -49,7 +49,7 @@ func (f *keyFlags) spec(now time.Time) (spec dispatcher.KeySpec, err error) {
 	case f.tenant == "":
 		return spec, render.Usagef("--tenant is missing: give the tenant of the key, or '*' for all tenants")
 	case len(f.roles) == 0:
-		return spec, render.Usagef("--role is missing: viewer, submitter, approver, operator, author or admin")
+		return spec, render.Usagef("--role is missing: viewer, submitter, approver, operator, author, granter or admin")
 	}
 	if err := control.CheckAccess(spec.Tenant, spec.Roles); err != nil {
 		return spec, render.Misuse(err)
@@ -112,7 +112,7 @@ func (c keys) createKey() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.tenant, "tenant", "", "tenant of the key, or '*' for all tenants")
-	flags.StringSliceVar(&f.roles, "role", nil, "viewer, submitter, approver, operator, author or admin; may be repeated")
+	flags.StringSliceVar(&f.roles, "role", nil, "viewer, submitter, approver, operator, author, granter or admin; may be repeated")
 	flags.StringVar(&f.name, "name", "", "name that says what the key is for")
 	flags.StringVar(&f.expires, "expires", "", "how long the key is valid, such as 90d or 12h (default: until it is revoked)")
 	c.ByFlag(cmd, &f.by)

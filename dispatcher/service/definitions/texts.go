@@ -31,7 +31,7 @@ func (ds *Definitions) onlyTexts(ctx context.Context, next *messages.Definition)
 	if err != nil || field == "" {
 		return revision, err
 	}
-	return 0, control.Forbidden("agent." + field + ": may only be changed by an admin; an author changes description, instructions, prompt and prompts")
+	return 0, control.Forbidden("agent." + field + ": may only be changed by a granter or an admin; an author changes description, instructions, prompt and prompts")
 }
 
 // withoutTexts is an agent without what an author may change.
