@@ -48,7 +48,7 @@ func completed(c *conn.Caller) map[string]arguments {
 		offers   conn.Offers
 		commands []string
 	}{
-		{conn.Runs, []string{"answer", "approve", "cancel", "deny", "feedback", "fork", "logs", "result", "retry", "status", "steer", "watch", "why"}},
+		{conn.Runs, []string{"answer", "approve", "cancel", "deny", "feedback", "files diff", "files get", "files ls", "fork", "logs", "result", "retry", "status", "steer", "watch", "why"}},
 		{batches, []string{"batch cancel", "batch results", "batch retry", "batch status"}},
 		{conn.Agents, []string{"agents delete", "agents diff", "agents get", "agents history"}},
 		{prompts, []string{"prompts delete", "prompts diff", "prompts get", "prompts history", "prompts put", "prompts render"}},
