@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/tools/delegate"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
+	"github.com/longshore-run/longshore/worker/hooks/command"
 )
 
 // Needs are what families are made of, beside their part of the file.
@@ -37,20 +38,24 @@ type Needs struct {
 	Degraded func(check func() error)
 	NATS     *nats.Conn // of the worker
 
-	programs func(context.Context) (process.Runner, error) // runs programs; Open sets it
-	ready    func(check func() error)                      // takes a check of what a family needs to be ready
+	// Open sets these.
+	programs     func(context.Context) (process.Runner, error) // runs programs of tools
+	hookPrograms func(context.Context) (process.Runner, error) // runs commands of hooks
+	hooks        func(*command.Hooks)                          // takes the commands of hooks
+	ready        func(check func() error)                      // takes a check of what a family needs to be ready
 }
 
 // Box holds the tools of a worker.
 type Box struct {
-	Tools []tools.Tool
+	Tools    []tools.Tool
+	Commands *command.Hooks // that hooks of agents may name; nil: none
 
 	shut   []func() error
 	checks []func() error
 	needs  []func() error
 }
 
-// Ready says what tools that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
+// Ready says what tools and hooks that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
 func (b *Box) Ready() error {
 	var errs []error
 	for _, check := range b.needs {
@@ -81,7 +86,7 @@ func (b *Box) Close() error {
 // tools must be ready when it returns, and ctx ends it.
 type family func(ctx context.Context, part json.RawMessage, n Needs) (made []tools.Tool, shut func() error, err error)
 
-// families are those that need a grant, by the names of their parts.
+// families are those that need a grant, by the names of their parts. The part hooks makes no tools, but commands for hooks of agents.
 func families() map[string]family {
 	return map[string]family{
 		"http":   httpTools,
@@ -92,6 +97,7 @@ func families() map[string]family {
 		"remote": remoteTools,
 		"shell":  shellTools,
 		"code":   codeTools,
+		"hooks":  hookCommands,
 	}
 }
 
@@ -112,7 +118,8 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	granted, known := t.Granted(), families()
 	needs.Credentials, needs.Dir, needs.Path, needs.Home = granted.Credentials, granted.Dir, granted.Path, granted.Home
 	needs.Degraded = func(check func() error) { b.checks = append(b.checks, check) }
-	needs.programs, needs.ready = runner(), func(check func() error) { b.needs = append(b.needs, check) }
+	needs.programs, needs.hookPrograms, needs.hooks = runner(t), runner(t), func(h *command.Hooks) { b.Commands = h }
+	needs.ready = func(check func() error) { b.needs = append(b.needs, check) }
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())
