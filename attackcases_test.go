@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The list of attacks on sandbox and tools that every release withstands has this many, numbered from 1. docs/sandbox.md says where they are
+// The list of attacks on sandbox and tools that every release withstands has this many, numbered from 1. The page docs/sandbox.md says where they are
 // tried.
 const attacks = 134
 

@@ -165,9 +165,11 @@ func TestListsThatAreWrong(t *testing.T) {
 type lacking struct{}
 
 func (lacking) Layers() process.Layers { return 0 }
+
 func (lacking) Run(context.Context, process.Command) (process.Result, error) {
 	return process.Result{}, errors.New("ran")
 }
+
 func (lacking) Ready() error {
 	return &process.UnavailableError{Missing: process.LayerLandlock, Reasons: []string{"no such kernel"}}
 }
