@@ -257,7 +257,7 @@ func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
 
 func TestTopLevel(t *testing.T) {
 	allowed := []string{
-		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go",
+		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go", "attackcases_test.go",
 		"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Dockerfile",
 	}
 	for name := range strings.FieldsSeq(output(t, "git", "ls-tree", "--name-only", "HEAD")) {
