@@ -51,17 +51,22 @@ const (
 	maxHookReason      = 1 << 10 // bytes of a refusal's reason
 )
 
-// Hook is an HTTP call that an agent wants made at a point of its runs. It is part of the log: it must hold no secret.
+// Hook is what an agent wants called at a point of its runs: an HTTP call or a command, one of URL and Command. It is part of the
+// log: it must hold no secret.
 type Hook struct {
 	On        HookPoint         `json:"on"`
-	URL       string            `json:"url"`                 // http or https, without a user; its host must be one that the operator listed
+	URL       string            `json:"url,omitempty"`       // http or https, without a user; its host must be one that the operator listed
+	Command   string            `json:"command,omitempty"`   // the name of a command that the operator listed
 	Timeout   Duration          `json:"timeout,omitempty"`   // default 5s, at most 30s
 	OnFailure string            `json:"onFailure,omitempty"` // "ignore" or "fail"; default fail for pre_task and pre_tool, else ignore
-	Headers   map[string]string `json:"headers,omitempty"`   // sent along; none that carry credentials
+	Headers   map[string]string `json:"headers,omitempty"`   // sent along with an HTTP call; none that carry credentials
 }
 
-// Name is the hook in words that may be shown: its URL without query and fragment.
+// Name is the hook in words that may be shown: its URL without query and fragment, or its command.
 func (h *Hook) Name() string {
+	if h.Command != "" {
+		return "command " + strict.Shown(h.Command)
+	}
 	u, err := url.Parse(h.URL)
 	if err != nil {
 		return "a hook whose URL cannot be read"
@@ -117,10 +122,33 @@ func (h *Hook) check(at string) error {
 	case h.On == HookOnTokens && h.OnFailure == HookFail:
 		return &FieldError{Field: at + "onFailure", Reason: "must be ignore for on_tokens: the run does not wait for it"}
 	}
+	if h.Command != "" {
+		return h.checkCommand(at)
+	}
 	if err := checkAddress(at+"url", h.URL); err != nil {
 		return err
 	}
 	return h.checkHeaders(at + "headers")
+}
+
+func (h *Hook) checkCommand(at string) error {
+	switch {
+	case h.URL != "":
+		return &FieldError{Field: at + "command", Reason: "must not stand beside url: a hook is one of them"}
+	case len(h.Headers) > 0:
+		return &FieldError{Field: at + "headers", Reason: "must not stand beside command: a command gets no headers"}
+	case h.On == HookOnTokens:
+		return &FieldError{Field: at + "command", Reason: "must not be called at on_tokens, which would start a program for each piece of text; use url"}
+	case !IsCommandName(h.Command):
+		return &FieldError{Field: at + "command", Reason: "must be the name of a command that the operator listed: 1 to 64 lower-case letters, digits, - and _, beginning with a letter"}
+	}
+	return nil
+}
+
+// IsCommandName reports whether a command of the operator's list may be called so.
+func IsCommandName(s string) bool {
+	const most = 64
+	return s != "" && len(s) <= most && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 func (h *Hook) checkHeaders(at string) error {
@@ -186,7 +214,8 @@ func pointNames() string {
 	return strings.Join(names, ", ")
 }
 
-// HookCall is what a hook is told: the body of an HTTP hook, as JSON, and the argument of a Go hook. Which of the last
+// HookCall is what a hook is told: the body of an HTTP hook and the standard input of a command, as JSON, and the argument of a
+// Go hook. Which of the last
 // fields are set depends on the point.
 type HookCall struct {
 	ID      string       `json:"id"` // the same for the same happening, over attempts and repetitions

@@ -53,6 +53,12 @@ func TestHooksAreChecked(t *testing.T) {
 		"own header":        {`{"on":"pre_tool","url":"https://a/","headers":{"longshore-signature":"b"}}`, "hooks[0].headers.longshore-signature"},
 		"secret":            {`{"on":"pre_tool","url":"https://a/","headers":{"authorization":"Bearer b"}}`, "hooks[0].headers.authorization"},
 		"long header":       {`{"on":"pre_tool","url":"https://a/","headers":{"X-A":"` + long + `"}}`, "hooks[0].headers.X-A"},
+		"both":              {`{"on":"pre_tool","url":"https://a/","command":"a"}`, "hooks[0].command"},
+		"command as path":   {`{"on":"pre_tool","command":"/bin/sh"}`, "hooks[0].command"},
+		"command with args": {`{"on":"pre_tool","command":"rm -r"}`, "hooks[0].command"},
+		"long command":      {`{"on":"pre_tool","command":"` + long + `"}`, "hooks[0].command"},
+		"command headers":   {`{"on":"pre_tool","command":"a","headers":{"X-A":"b"}}`, "hooks[0].headers"},
+		"command of tokens": {`{"on":"on_tokens","command":"a"}`, "hooks[0].command"},
 		"too many":          {strings.Repeat(`{"on":"pre_tool","url":"https://a/"},`, messages.MaxHooks) + `{"on":"pre_tool","url":"https://a/"}`, "hooks"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,5 +82,8 @@ func TestHookNameShowsNoQuery(t *testing.T) {
 	h := messages.Hook{URL: "https://hooks.example.com/a?key=secret#part"}
 	if got := h.Name(); got != "https://hooks.example.com/a" {
 		t.Errorf("name %q", got)
+	}
+	if h = (messages.Hook{Command: "no-secrets"}); h.Name() != "command no-secrets" {
+		t.Errorf("name %q", h.Name())
 	}
 }

@@ -149,7 +149,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
-	hook, shutHooks, err := httpHooks(s.Hooks, version)
+	hook, shutHooks, err := agentHooks(s.Hooks, box.Commands, version)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		},
 		Prices: table, Conversations: cache(spoken),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
-		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
+		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, AgentHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Logs: logs, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,

@@ -22,11 +22,15 @@ const (
 	toolsKind      = "Tools"
 	maxToolsFile   = 1 << 20
 	maxCredentials = 256
+	mostParallel   = 1024 // programs at once
 )
 
 // Tools say what the tools of a worker may reach beyond the run itself: nothing without the file.
 type Tools struct {
 	ToolsFile string `env:"LONGSHORE_TOOLS" help:"YAML file that grants tools what they may reach: hosts, databases, servers (default: nothing)"`
+
+	SandboxParallel int    `env:"LONGSHORE_SANDBOX_PARALLEL" help:"programs of tools that run at once, and commands of hooks likewise; others wait (default: the number of CPUs)"`
+	SandboxCgroup   string `env:"LONGSHORE_SANDBOX_CGROUP"   help:"folder of cgroup v2 in which the worker may make groups for programs (default: the parent of its own group, where that is delegated)"`
 
 	granted *Granted       // as Load read it
 	doc     *document.YAML // where its fields stand
@@ -60,6 +64,12 @@ func (t *Tools) Wrong(err error) error {
 }
 
 func (t *Tools) readTools(environ []string) error {
+	switch {
+	case t.SandboxParallel < 0 || t.SandboxParallel > mostParallel:
+		return Errorf("LONGSHORE_SANDBOX_PARALLEL: must be 1 to %d", mostParallel)
+	case t.SandboxCgroup != "" && (!filepath.IsAbs(t.SandboxCgroup) || filepath.Clean(t.SandboxCgroup) != t.SandboxCgroup):
+		return Errorf("LONGSHORE_SANDBOX_CGROUP: must be a whole path such as /sys/fs/cgroup/longshore, without ..")
+	}
 	if t.ToolsFile == "" {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/tools/code"
 	"github.com/longshore-run/longshore/tools/confined"
 	"github.com/longshore-run/longshore/tools/shell"
+	"github.com/longshore-run/longshore/worker/hooks/command"
 )
 
 // shellTools is shell.
@@ -49,6 +50,26 @@ func codeTools(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool
 	return n.confined(made, err)
 }
 
+// hookCommands are no tools: the box hands them to the hooks of agents. They have turns of their own, so that no program of a tool
+// keeps a hook waiting.
+func hookCommands(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool, func() error, error) {
+	cfg, err := command.ParseConfig(part)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := n.hookPrograms(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	hooks, err := command.New(cfg, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	n.ready(hooks.Ready)
+	n.hooks(hooks)
+	return nil, func() error { hooks.Close(); return nil }, nil
+}
+
 // confined offers a tool, and has the worker be ready only while its programs can be confined.
 func (n *Needs) confined(made tools.Tool, err error) ([]tools.Tool, func() error, error) {
 	if err != nil {
@@ -67,21 +88,25 @@ func (n *Needs) confined(made tools.Tool, err error) ([]tools.Tool, func() error
 
 // runner makes the runner of all families, once. Where programs cannot be confined it is one that refuses every program, so that the
 // rest of the worker works.
-func runner() func(context.Context) (process.Runner, error) {
+func runner(t *settings.Tools) func(context.Context) (process.Runner, error) {
 	var once sync.Once
 	var run process.Runner
 	var err error
 	return func(ctx context.Context) (process.Runner, error) {
-		once.Do(func() { run, err = newRunner(ctx) })
+		once.Do(func() { run, err = newRunner(ctx, t) })
 		return run, err
 	}
 }
 
-func newRunner(ctx context.Context) (process.Runner, error) {
+func newRunner(ctx context.Context, t *settings.Tools) (process.Runner, error) {
 	if err := process.HideProcess(); err != nil {
 		return nil, err
 	}
-	run, err := process.New(ctx, process.Config{})
+	cfg := process.Config{Cgroup: t.SandboxCgroup, Parallel: t.SandboxParallel}
+	if cfg.Cgroup != "" { // the operator counts on it
+		cfg.Require = process.LayerCgroup
+	}
+	run, err := process.New(ctx, cfg)
 	if errors.Is(err, process.ErrUnavailable) {
 		return refusing{err}, nil
 	}
@@ -107,23 +132,24 @@ func (r refusing) Layers() process.Layers { return 0 }
 // Ready says why.
 func (r refusing) Ready() error { return r.err }
 
-// Programs finds out what the programs of the granted tools are confined by, and says what tools lack. Without such a tool granted is
-// false.
+// Programs finds out what the programs of the granted tools and the commands of hooks are confined by, and says what they lack. Without
+// any of them granted is false.
 func Programs(ctx context.Context, t *settings.Tools) (layers process.Layers, granted bool, err error) {
 	var run process.Runner
 	var lacks []error
-	n := Needs{ready: func(check func() error) { lacks = append(lacks, check()) }, programs: func(ctx context.Context) (process.Runner, error) {
+	shared := func(ctx context.Context) (process.Runner, error) {
 		if run != nil {
 			return run, nil
 		}
 		var err error
-		run, err = newRunner(ctx)
+		run, err = newRunner(ctx, t)
 		return run, err
-	}}
+	}
+	n := Needs{ready: func(check func() error) { lacks = append(lacks, check()) }, programs: shared, hookPrograms: shared, hooks: func(*command.Hooks) {}}
 	for _, f := range []struct {
 		name string
 		open family
-	}{{"code", codeTools}, {"shell", shellTools}} {
+	}{{"code", codeTools}, {"hooks", hookCommands}, {"shell", shellTools}} {
 		part, ok := t.Granted().Families[f.name]
 		if !ok {
 			continue

@@ -2,16 +2,22 @@ package toolbox_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/deploy/toolbox"
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/code/engine"
 )
 
@@ -79,6 +85,62 @@ func TestPartsOfProgramsThatAreWrong(t *testing.T) {
 		_, err := toolbox.Open(t.Context(), load(t, part), toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", part, err)
+		}
+	}
+}
+
+// As many programs run at once as the operator says, and a command of a hook does not wait for those of tools.
+func TestHooksHaveTurnsOfTheirOwn(t *testing.T) {
+	granted := load(t, "  shell: {programs: [sh]}\n  hooks: {commands: {judge: {argv: [sh, -c, 'exit 2']}}}\n")
+	granted.SandboxParallel = 1
+	box, err := toolbox.Open(t.Context(), granted, toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	at := slices.IndexFunc(box.Tools, func(t tools.Tool) bool { return t.Spec().Name == "shell" })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := make(chan struct{}, 2)
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			_, err := box.Tools[at].Call(ctx, tools.Call{
+				Arguments: []byte(`{"argv":["sh","-c","while :; do sleep 1; done"]}`), Begin: func() error { begun <- struct{}{}; return nil },
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("a program that never ends: %v", err)
+			}
+		})
+	}
+	<-begun
+	hook, err := box.Commands.Hook(messages.Hook{On: messages.HookPreTool, Command: "judge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	if answer, err := hook(limited, messages.HookCall{On: messages.HookPreTool}); err != nil || !answer.Denies() {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if len(begun) > 0 {
+		t.Error("two programs run at once")
+	}
+	cancel()
+	calls.Wait()
+}
+
+// A setting of the sandbox that is wrong is named.
+func TestSettingsOfTheSandbox(t *testing.T) {
+	for _, tt := range []struct{ env, want string }{
+		{"LONGSHORE_SANDBOX_PARALLEL=-1", "LONGSHORE_SANDBOX_PARALLEL: must be 1 to 1024"},
+		{"LONGSHORE_SANDBOX_PARALLEL=1025", "LONGSHORE_SANDBOX_PARALLEL: must be 1 to 1024"},
+		{"LONGSHORE_SANDBOX_CGROUP=longshore", "LONGSHORE_SANDBOX_CGROUP: must be a whole path"},
+		{"LONGSHORE_SANDBOX_CGROUP=/sys/../etc", "LONGSHORE_SANDBOX_CGROUP: must be a whole path"},
+	} {
+		err := settings.Load(new(settings.Worker), []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", tt.env})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.env, err)
 		}
 	}
 }

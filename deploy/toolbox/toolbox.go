@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/tools/kv"
+	"github.com/longshore-run/longshore/worker/hooks/command"
 )
 
 // Needs are what families are made of, besides their part of the file.
@@ -40,13 +41,17 @@ type Needs struct {
 	// Gone reports whether a run or a session is no longer known, so that what it kept is erased. nil: nothing is erased before its time.
 	Gone func(context.Context, kv.Scope) (bool, error)
 
-	programs func(context.Context) (process.Runner, error) // runs programs; Open sets it
-	ready    func(check func() error)                      // takes a check of what a family needs to be ready
+	// Open sets these.
+	programs     func(context.Context) (process.Runner, error) // runs programs of tools
+	hookPrograms func(context.Context) (process.Runner, error) // runs commands of hooks
+	hooks        func(*command.Hooks)                          // takes the commands of hooks
+	ready        func(check func() error)                      // takes a check of what a family needs to be ready
 }
 
 // Box holds the tools of a worker.
 type Box struct {
-	Tools []tools.Tool
+	Tools    []tools.Tool
+	Commands *command.Hooks // that hooks of agents may name; nil: none
 
 	retries map[string]tools.RetryPolicy // of the operator, by the names of Tools
 	shut    []func() error
@@ -64,7 +69,7 @@ func (b *Box) Set(more ...tools.Tool) (*tools.Set, error) {
 	return set, nil
 }
 
-// Ready says what tools that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
+// Ready says what tools and hooks that are granted lack, such as a layer of the sandbox; nil: nothing. It returns at once.
 func (b *Box) Ready() error {
 	var errs []error
 	for _, check := range b.needs {
@@ -95,7 +100,7 @@ func (b *Box) Close() error {
 // tools must be ready when it returns, and ctx ends it.
 type family func(ctx context.Context, part json.RawMessage, n Needs) (made []tools.Tool, shut func() error, err error)
 
-// families are those that need a grant, by the names of their parts.
+// families are those that need a grant, by the names of their parts. The part hooks makes no tools, but commands for hooks of agents.
 func families() map[string]family {
 	return map[string]family{
 		"http":   httpTools,
@@ -106,6 +111,7 @@ func families() map[string]family {
 		"remote": remoteTools,
 		"shell":  shellTools,
 		"code":   codeTools,
+		"hooks":  hookCommands,
 	}
 }
 
@@ -126,7 +132,8 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	granted, known := t.Granted(), families()
 	needs.Credentials, needs.Dir, needs.Path, needs.Home = granted.Credentials, granted.Dir, granted.Path, granted.Home
 	needs.Degraded = func(check func() error) { b.checks = append(b.checks, check) }
-	needs.programs, needs.ready = runner(), func(check func() error) { b.needs = append(b.needs, check) }
+	needs.programs, needs.hookPrograms, needs.hooks = runner(t), runner(t), func(h *command.Hooks) { b.Commands = h }
+	needs.ready = func(check func() error) { b.needs = append(b.needs, check) }
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())

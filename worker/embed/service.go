@@ -28,7 +28,7 @@ type Config struct {
 	Tools     []tools.Tool
 	Workspace func(run messages.Ref) (*sandbox.Workspace, error) // default: no files
 	Hooks     []runner.Hook
-	HTTPHook  func(messages.Hook) (runner.HookFunc, error) // makes the agent's HTTP hooks; default: they are refused
+	AgentHook func(messages.Hook) (runner.HookFunc, error) // makes a hook of the agent; default: they are refused
 	Prompts   PromptStore                                  // has the prompt that Agent names; default: it must name none
 	Prices    runner.Prices                                // default: every price is unknown
 	Secrets   *policy.Redactor                             // taken out of what models and tools say; default: none
@@ -126,7 +126,7 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 		Agent:   func(context.Context, string) (messages.Definition, error) { return s.cfg.Agent, nil },
 		Prompt:  s.prompt(),
 		Rates:   &s.rates,
-		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, HTTPHook: s.cfg.HTTPHook,
+		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, AgentHook: s.cfg.AgentHook,
 	})
 	return x, nil
 }

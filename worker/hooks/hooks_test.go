@@ -236,9 +236,9 @@ func TestARunWithAnHTTPHook(t *testing.T) {
 	c := client(t, hooks.Config{Hosts: []string{host}})
 	run := agenttest.Run(t, agenttest.Config{
 		Config: embed.Config{
-			Model:    agenttest.Replies(),
-			Agent:    messages.Definition{Hooks: []messages.Hook{{On: messages.HookPreTask, URL: s.URL}, {On: messages.HookOnError, URL: s.URL + "/log?key=hidden"}}},
-			HTTPHook: func(h messages.Hook) (runner.HookFunc, error) { return c.Hook(h) },
+			Model:     agenttest.Replies(),
+			Agent:     messages.Definition{Hooks: []messages.Hook{{On: messages.HookPreTask, URL: s.URL}, {On: messages.HookOnError, URL: s.URL + "/log?key=hidden"}}},
+			AgentHook: func(h messages.Hook) (runner.HookFunc, error) { return c.Hook(h) },
 		},
 	}, "Hello")
 	run.Want(t, "hook on_error failed", "failed: policy")

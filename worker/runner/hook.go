@@ -90,10 +90,14 @@ func (r *Runner) hooksOf(d *messages.Definition) (hooks []Hook, refused error) {
 	}
 	for i := range d.Hooks {
 		h := d.Hooks[i]
-		f, err := r.httpHook(h)
+		f, err := r.agentHook(h)
 		if err != nil {
 			if refused == nil {
-				refused = &messages.FieldError{Field: fmt.Sprintf("hooks[%d].url", i), Reason: err.Error()}
+				field := "url"
+				if h.Command != "" {
+					field = "command"
+				}
+				refused = &messages.FieldError{Field: fmt.Sprintf("hooks[%d].%s", i, field), Reason: err.Error()}
 			}
 			f = func(context.Context, messages.HookCall) (messages.HookAnswer, error) {
 				return messages.HookAnswer{}, err
@@ -105,9 +109,9 @@ func (r *Runner) hooksOf(d *messages.Definition) (hooks []Hook, refused error) {
 	return hooks, refused
 }
 
-func (r *Runner) httpHook(h messages.Hook) (HookFunc, error) {
-	if r.cfg.HTTPHook == nil {
-		return nil, errors.New("this worker makes no HTTP hooks")
+func (r *Runner) agentHook(h messages.Hook) (HookFunc, error) {
+	if r.cfg.AgentHook == nil {
+		return nil, errors.New("this worker calls no hooks of agents")
 	}
-	return r.cfg.HTTPHook(h)
+	return r.cfg.AgentHook(h)
 }

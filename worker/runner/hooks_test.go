@@ -258,14 +258,14 @@ func TestOnErrorIsTold(t *testing.T) {
 }
 
 // A hook that cannot be called here refuses the task before it costs anything.
-func TestHTTPHooksAreRefusedByDefault(t *testing.T) {
+func TestHooksOfAgentsAreRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	m := agenttest.Replies(agenttest.Text("hi"))
 	run := agenttest.Run(t, agenttest.Config{
 		Config: embed.Config{Model: m, Agent: messages.Definition{Hooks: []messages.Hook{{On: messages.HookOnError, URL: "https://hooks.example.com/"}}}},
 	}, "Hello")
 	run.Want(t, "failed: invalid_input")
-	if got, want := run.Result.Error.Message, "agent default: hooks[0].url: this worker makes no HTTP hooks"; got != want {
+	if got, want := run.Result.Error.Message, "agent default: hooks[0].url: this worker calls no hooks of agents"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 	if len(m.Requests()) > 0 {

@@ -64,7 +64,7 @@ type Config struct {
 	Conversations Cache                                 // keeps the conversation of each session, as Cache does states; default: none
 	Prices        Prices                                // default: every price is unknown
 	Hooks         []Hook                                // called in every run, before the agent's own
-	HTTPHook      func(messages.Hook) (HookFunc, error) // makes an agent's HTTP hooks, or says why not; default: they are refused
+	AgentHook     func(messages.Hook) (HookFunc, error) // makes an agent's hook, or says why not; default: they are refused
 	Secrets       *policy.Redactor                      // Redact for text in pieces; without it a hook gets a reply when it is complete
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
