@@ -559,8 +559,9 @@ func lists() []Operation {
 		{Subject: SubjectQueued, Summary: "List the tasks that no worker has started, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
 		{
 			Subject: SubjectEvents, Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true,
-			ID: "listEvents", Tag: "tasks", Summary: "List stored events of a tenant or a run, page by page", Needs: Read, Method: "GET", Path: "/v1/events",
-			Text: "In the order in which they were stored. Of those stored a moment ago the newest may be missing: they are on a later page.",
+			ID: "listEvents", Tag: "tasks", Summary: "List stored events of a tenant or a run, page by page", Needs: ManageKeys, Method: "GET", Path: "/v1/events",
+			Text: "In the order in which they were stored. Of those stored a moment ago the newest may be missing: they are on a later page. They tell " +
+				"who changed what and whose requests were denied, so only an admin may read them.",
 			Query: list(
 				Parameter{Name: "run", Text: "Only events of this run."},
 				Parameter{Name: "since", Text: "Only events stored since then; not counted with after.", Kind: "date-time", Example: "2026-01-02T15:04:05Z"},
