@@ -351,10 +351,9 @@ func (c *Client) Ask(ctx context.Context, o *control.Operation, request json.Raw
 		return c.remote.ask(ctx, o, request)
 	case o.Subject == "":
 		return nil, fmt.Errorf("%s is a request over HTTP alone: set LONGSHORE_URL", o.ID)
+	case c.within != nil && !c.nc.IsConnected(): // the service would wait for the connection, as long as it may
+		return nil, fmt.Errorf("ask the dispatcher (%s): %w", o.Subject, nats.ErrReconnectBufExceeded)
 	case c.within != nil && !o.Everywhere:
-		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
-			return nil, fmt.Errorf("ask the dispatcher (%s): %w", o.Subject, nats.ErrReconnectBufExceeded)
-		}
 		return c.within.Answer(ctx, o.Subject, request, callerOf(ctx))
 	default:
 		return c.askNATS(ctx, o, request)

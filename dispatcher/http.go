@@ -48,8 +48,8 @@ const (
 // NewHTTP is a client of a dispatcher's HTTP API, at an address such as https://longshore.example.com, with an API key or
 // a JWT; empty: none. It connects to nothing before it is used. The tenant "default" is that of the key.
 //
-// Follow, Recent and RebuildIndex are ErrOverHTTP, and so is RetryBatch with settings of its own. Watch comes back by itself
-// when a stream is cut; a run that does not exist is ErrNotFound at once.
+// Recent is ErrOverHTTP, and so is RetryBatch with settings of its own; Follow asks for new events every second. Watch comes back by
+// itself when a stream is cut; a run that does not exist is ErrNotFound at once.
 func NewHTTP(address, key string) (*Client, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {

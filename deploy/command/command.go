@@ -29,6 +29,9 @@ func Run(ctx context.Context, p Process, args []string) int {
 	return exitCode(ctx, root.ExecuteContext(ctx), p.Stderr)
 }
 
+// Tree returns the root command of a process with every other below it, for those that describe or check them all.
+func Tree(p Process) *cobra.Command { return p.commands() }
+
 // commands returns the root command with every other below it.
 func (p *Process) commands() *cobra.Command {
 	raw := p.raw()

@@ -85,3 +85,16 @@ func (s *Client) Check() error {
 	}
 	return s.NATS.Check()
 }
+
+// NeedNATS returns an *Error if the environment names a dispatcher's HTTP API and no NATS server, for a command that does over NATS what
+// the API has no requests for. The reason says what that is.
+func NeedNATS(environ []string, reason string) error {
+	var s Client
+	if err := Read(&s, environ); err != nil {
+		return err
+	}
+	if s.API != "" && s.URL == "" {
+		return Errorf("LONGSHORE_URL is set: %s, so unset it and set NATS_URL", reason)
+	}
+	return nil
+}

@@ -196,6 +196,7 @@ func TestANewOperationArrivesEverywhere(t *testing.T) {
 	t.Run("by the client", func(t *testing.T) { q.with(t).berthByClient(&op) })
 	t.Run("roles", func(t *testing.T) { q.with(t).berthByRole(table, &op) })
 	t.Run("acted", func(t *testing.T) { q.with(t).berthIsTold() })
+	t.Run("followed over HTTP", func(t *testing.T) { q.with(t).berthIsFollowed() })
 	t.Run("documents", func(t *testing.T) { q.with(t).berthIsDescribed() })
 	t.Run("all that a row can say", func(t *testing.T) { q.with(t).shipIsRegistered() })
 	t.Run("Longshore's own", func(t *testing.T) {
@@ -336,6 +337,44 @@ func (q *quay) berthIsTold() {
 	}
 	if len(told) != 2 || !strings.HasPrefix(told[0].Who, "key") || told[0].Remote != "127.0.0.1" || told[1].Who != "" {
 		q.t.Errorf("%+v", told)
+	}
+}
+
+// berthIsFollowed waits for the event of a new berth as a client over HTTP that follows the tenant.
+func (q *quay) berthIsFollowed() {
+	web, err := dispatcher.NewHTTP(q.url, strings.TrimPrefix(q.headers[control.RoleAdmin][1], "Bearer "))
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	defer web.Close()
+	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
+	defer cancel()
+	for _, err := range web.Follow(ctx, "") {
+		if f, ok := errors.AsType[*messages.FieldError](err); !ok || f.Field != "tenant" {
+			q.t.Errorf("of all tenants: %v", err)
+		}
+	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	asking.Go(func() { // again and again: it does not know when the client has begun
+		again := time.NewTicker(100 * time.Millisecond)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			_, _ = q.nc.RequestWithContext(ctx, "longshore.t.acme.berths.take", []byte(`{"name":"followed","ship":"Gus"}`))
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	for e, err := range web.Follow(ctx, "acme") {
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		if e.Name() == control.EventActed && strings.Contains(string(e.Data), `"followed"`) {
+			return
+		}
 	}
 }
 

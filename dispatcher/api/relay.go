@@ -51,6 +51,11 @@ func (q *query) relay(ctx context.Context, choices control.Table) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxWait)
+		defer cancel()
+	}
 	reply, err := q.api.cfg.Client.Ask(ctx, o, request)
 	if err != nil {
 		return nil, overHTTP(o, err)

@@ -532,7 +532,11 @@ func fleet() []Operation {
 			ID:       "indexStatus", Tag: "tasks", Summary: "Get the state of the run index", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
 			Text: "It is that of the dispatcher that answers.",
 		},
-		{Subject: SubjectIndexRebuild, Summary: "Rebuild the run index from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true, Failures: failures(noIndex())}, // lists of all lack runs until it is done
+		{
+			Subject: SubjectIndexRebuild, Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true, Failures: failures(noIndex()),
+			ID: "rebuildIndex", Tag: "tasks", Summary: "Rebuild the run index from the events", Needs: OperateFleet, Method: "POST", Path: "/v1/index:rebuild",
+			Text: "Every dispatcher does so. Lists and statistics lack runs until it is done; `GET /v1/index` tells how far it is.", Waits: true,
+		},
 	}
 }
 
@@ -566,7 +570,19 @@ func keys() []Operation {
 func lists() []Operation {
 	return []Operation{
 		{Subject: SubjectQueued, Summary: "List the tasks that no worker has started, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
-		{Subject: SubjectEvents, Summary: "List stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
+		{
+			Subject: SubjectEvents, Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true,
+			ID: "listEvents", Tag: "tasks", Summary: "List stored events of a tenant or a run, page by page", Needs: ManageKeys, Method: "GET", Path: "/v1/events",
+			Text: "In the order in which they were stored. Of those stored a moment ago the newest may be missing: they are on a later page. They tell " +
+				"who changed what and whose requests were denied, so only an admin may read them.",
+			Query: list(
+				Parameter{Name: "run", Text: "Only events of this run."},
+				Parameter{Name: "since", Text: "Only events stored since then; not counted with after.", Kind: "date-time", Example: "2026-01-02T15:04:05Z"},
+				Parameter{Name: "after", Text: "Continue after this place: `next` of the previous page.", Kind: "integer"},
+				limit(MaxEventPage, MaxEventPage, "Maximum number of events: up to 256, which is the default."),
+			),
+			Fields: map[string]string{"id": "query:run"},
+		},
 		{Subject: SubjectRuns, Summary: "List the runs that have started, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true, Failures: failures(noIndex())},
 		{
 			Asks: RunsRequest{}, Reply: RunList{},

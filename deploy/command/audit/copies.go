@@ -53,6 +53,9 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 		Example: "  longshore audit fetch --dir copy && longshore audit verify --dir copy --public-key lsap_…",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settings.NeedNATS(environ(), "the copies are in an object store of NATS"); err != nil {
+				return err
+			}
 			var s settings.Audit
 			if err := settings.Read(&s, environ()); err != nil {
 				return err

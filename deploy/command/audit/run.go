@@ -29,6 +29,9 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 			"Environment variables, unless a flag is given:\n\n" + settings.Describe(&settings.Audit{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settings.NeedNATS(environ(), "the auditor reads the streams EVENTS and RUNS"); err != nil {
+				return err
+			}
 			var s settings.Audit
 			if err := settings.Read(&s, environ()); err != nil {
 				return err

@@ -98,6 +98,9 @@ type report struct {
 }
 
 func (f *flags) run(cmd *cobra.Command, cfg *Config) error {
+	if err := settings.NeedNATS(cfg.Environ(), "this checks what a worker or a dispatcher finds at its NATS server"); err != nil {
+		return err
+	}
 	env := read(cfg.Environ(), f.role)
 	d := &doctor{env: env, timeout: f.timeout, call: f.call, data: f.data, monitor: f.monitor, version: cfg.Version}
 	redact := policy.NewRedactor(env.secrets()...)
