@@ -90,7 +90,7 @@ type TaskState struct {
 // RunList is what was found.
 type RunList struct {
 	Runs       []*RunSummary `json:"runs"`                 // newest first
-	Next       string        `json:"next,omitempty"`       // the id to go on after; empty: that was all
+	Next       string        `json:"next,omitempty"`       // the id to continue after; empty: that was all
 	Found      int           `json:"found"`                // that fit, beyond the limit too
 	Forgotten  int           `json:"forgotten"`            // older runs that were not examined, or not counted
 	MoreQueued bool          `json:"moreQueued,omitempty"` // there are queued runs that were not looked at

@@ -203,7 +203,7 @@ func (f *Folder) Close(runEnded bool) error {
 	return nil
 }
 
-// end has no restore begin, and one that goes on end.
+// end has no restore begin, and one that is under way end.
 func (f *Folder) end() *sandbox.Workspace {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,14 +1,38 @@
-package main
+// Package docs_test checks what the pages say against the code, and the English of both.
+package docs_test
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 )
+
+const module = "github.com/longshore-run/longshore/"
+
+// The tests read the whole repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// output is what a command prints.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	return string(out)
+}
 
 // architecture returns the rows of the table of docs/architecture.md below a heading: the names in code of each row's first cell, and
 // of the others.
@@ -177,4 +201,64 @@ func TestPlainEnglish(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every link from a page to another file of the repository leads to one that is there, and to a heading that it has.
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	pages := strings.Fields(output(t, "git", "ls-files", "*.md"))
+	if len(pages) < 100 {
+		t.Fatalf("found %d pages: this test looks in the wrong place", len(pages))
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(codeOfPages.ReplaceAllString(read(page), ""), -1) {
+			path, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(path, ":") { // of another site
+				continue
+			}
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads to no file", page, m[1])
+				continue
+			}
+			if anchor != "" && !anchors(read(target))[anchor] {
+				t.Errorf("%s: %s leads to no heading", page, m[1])
+			}
+		}
+	}
+}
+
+// anchors are those that GitHub gives the headings of a page.
+func anchors(page string) map[string]bool {
+	out, fenced := map[string]bool{}, false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if fenced || !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		out[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			default:
+				return -1
+			}
+		}, strings.TrimSpace(title))] = true
+	}
+	return out
 }
