@@ -237,7 +237,7 @@ func TestBatchCutAtAnyByte(t *testing.T) {
 		t.Error(diff)
 	}
 	runs := 0
-	for e, err := range y.client.Recent(t.Context(), "default", time.Time{}) {
+	for e, err := range y.client.Runs().Recent(t.Context(), "default", time.Time{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func TestRunsHoldThePromptThatTheyBeganWith(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	var names []string
-	for e, err := range c.Recent(ctx, messages.DefaultTenant, time.Time{}) {
+	for e, err := range c.Runs().Recent(ctx, messages.DefaultTenant, time.Time{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

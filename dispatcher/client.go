@@ -195,25 +195,6 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 	return c.events.Watch(ctx, run)
 }
 
-// WatchTree yields the events of a run and of all runs below it: those of each run as Watch does, and after the event with which its
-// parent delegated. There is no other order among the events of different runs. It ends when all of these runs have ended, or with an
-// error when ctx ends. A run below of which no event is kept is an event of type longshore.events_expired.v1.
-func (c *Client) WatchTree(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
-	if c.remote != nil {
-		return c.remote.watchTree(ctx, run)
-	}
-	return events.Tree{Watch: c.Watch, Over: c.Over}.Events(ctx, run)
-}
-
-// Over reports whether a run has ended, or is gone.
-func (c *Client) Over(ctx context.Context, run messages.Ref) (bool, error) {
-	s, err := c.Status(ctx, run)
-	if errors.Is(err, ErrNotFound) {
-		return true, nil
-	}
-	return err == nil && s.Status.Ended(), err
-}
-
 // Live yields the replies of a run while they are written, from now on, until ctx ends; then its error comes. It is
 // for people's eyes: messages may be lost, as their numbers show, and a slow consumer loses them. A
 // messages.LiveReply puts them together; message_end of the same step, in Watch, brings the reply whole.
@@ -222,17 +203,6 @@ func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 		return c.remote.live(ctx, run)
 	}
 	return c.events.Live(ctx, run)
-}
-
-// Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.
-func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
-	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
-		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
-	}
-	if c.remote != nil {
-		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, ErrOverHTTP) }
-	}
-	return c.events.EventsOf(ctx, tenant, since)
 }
 
 // Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.
@@ -247,22 +217,6 @@ func (c *Client) Status(ctx context.Context, run messages.Ref) (*control.RunStat
 // Result returns the whole result of a run that has ended, and ErrNotEnded before.
 func (c *Client) Result(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
 	return c.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run})
-}
-
-// ResultWithTranscript is Result with a page of what was said in the run: from the beginning, or after Transcript.Next of
-// the page before. Texts of a message that is too long for a page are shortened, and it says so.
-func (c *Client) ResultWithTranscript(ctx context.Context, run messages.Ref, after string) (*messages.AgentResult, error) {
-	return c.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
-}
-
-// TaskResult returns the result of a run that has ended in short, with what processes logged about it.
-func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*control.TaskResult, error) {
-	var r control.TaskResult
-	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: control.FormatTaskResult}
-	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
-		return nil, err
-	}
-	return &r, nil
 }
 
 func (c *Client) resultOf(ctx context.Context, req control.ResultRequest) (*messages.AgentResult, error) {

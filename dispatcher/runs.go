@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -79,7 +81,7 @@ func (c *Client) scanned(ctx context.Context, f RunFilter) (*RunList, error) {
 		return nil, fmt.Errorf("read the queue: %w", err)
 	}
 	all := newRecent(f.Tenant, MaxRuns)
-	for e, err := range c.Recent(ctx, f.Tenant, f.Since) {
+	for e, err := range c.Runs().Recent(ctx, f.Tenant, f.Since) {
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
@@ -209,4 +211,50 @@ func (of Runs) Feedback(ctx context.Context, run messages.Ref) (*control.Feedbac
 		return nil, err
 	}
 	return &list, nil
+}
+
+// WatchTree yields the events of a run and of all runs below it: those of each run as Watch does, and after the event with which its
+// parent delegated. There is no other order among the events of different runs. It ends when all of these runs have ended, or with an
+// error when ctx ends. A run below of which no event is kept is an event of type longshore.events_expired.v1.
+func (of Runs) WatchTree(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	if of.client.remote != nil {
+		return of.client.remote.watchTree(ctx, run)
+	}
+	return events.Tree{Watch: of.client.Watch, Over: of.Over}.Events(ctx, run)
+}
+
+// Over reports whether a run has ended, or is gone.
+func (of Runs) Over(ctx context.Context, run messages.Ref) (bool, error) {
+	s, err := of.client.Status(ctx, run)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	return err == nil && s.Status.Ended(), err
+}
+
+// Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.
+func (of Runs) Recent(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
+	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
+	}
+	if of.client.remote != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, ErrOverHTTP) }
+	}
+	return of.client.events.EventsOf(ctx, tenant, since)
+}
+
+// ResultWithTranscript is Client.Result with a page of what was said in the run: from the beginning, or after Transcript.Next of
+// the page before. Texts of a message that is too long for a page are shortened, and it says so.
+func (of Runs) ResultWithTranscript(ctx context.Context, run messages.Ref, after string) (*messages.AgentResult, error) {
+	return of.client.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
+}
+
+// TaskResult returns the result of a run that has ended in short, with what processes logged about it.
+func (of Runs) TaskResult(ctx context.Context, run messages.Ref) (*control.TaskResult, error) {
+	var r control.TaskResult
+	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: control.FormatTaskResult}
+	if err := of.client.request(ctx, control.SubjectResult, req, &r); err != nil {
+		return nil, err
+	}
+	return &r, nil
 }

@@ -49,7 +49,7 @@ func TestWatchTreeOverACutStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for e, err := range client.WatchTree(t.Context(), dispatcher.Run("root")) {
+	for e, err := range client.Runs().WatchTree(t.Context(), dispatcher.Run("root")) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,7 +114,7 @@ func (g *guarded) denials(tenant string, n int, fits func(control.AuthDenied) bo
 	var seen []control.AuthDenied
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		found, seen = 0, nil
-		for e, err := range g.client.Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
+		for e, err := range g.client.Runs().Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
 			if err != nil {
 				g.t.Fatal(err)
 			}
@@ -401,7 +401,7 @@ func TestWrongTokens(t *testing.T) {
 	if log := g.log.text(); strings.Contains(log, secret) || !strings.Contains(log, "access denied") {
 		t.Error("the log has the key, or no denial")
 	}
-	for e, err := range g.client.Recent(t.Context(), messages.DefaultTenant, time.Now().Add(-time.Hour)) {
+	for e, err := range g.client.Runs().Recent(t.Context(), messages.DefaultTenant, time.Now().Add(-time.Hour)) {
 		if err != nil || bytes.Contains(e.Data, []byte(secret)) {
 			t.Errorf("an event has the key: %v %s", err, e.Data)
 		}

@@ -19,7 +19,7 @@ import (
 func (g *guarded) told(tenant string) (acts []string, who map[string]control.Acted) {
 	g.t.Helper()
 	who = map[string]control.Acted{}
-	for e, err := range g.client.Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
+	for e, err := range g.client.Runs().Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
 		if err != nil {
 			g.t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	}
 	watched := q.api.cfg.Hub.Watch(ctx, run)
 	if v.tree {
-		watched = events.Tree{Watch: q.api.cfg.Hub.Watch, Over: q.api.cfg.Client.Over}.Events(ctx, run)
+		watched = events.Tree{Watch: q.api.cfg.Hub.Watch, Over: q.api.cfg.Client.Runs().Over}.Events(ctx, run)
 	}
 	heard, ended := make(chan messages.Event), make(chan error, 1)
 	var forwarding sync.WaitGroup

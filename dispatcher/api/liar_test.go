@@ -32,7 +32,7 @@ func TestNobodySubmitsForAnother(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("only %v", by)
 		}
-		for e, err := range g.client.Recent(t.Context(), "acme", time.Now().Add(-time.Hour)) {
+		for e, err := range g.client.Runs().Recent(t.Context(), "acme", time.Now().Add(-time.Hour)) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -168,7 +168,7 @@ func (q *quay) asked(subject, body string) *nats.Msg {
 func (q *quay) acts(tenant, action string) []control.Acted {
 	q.t.Helper()
 	var all []control.Acted
-	for e, err := range q.client.Recent(q.t.Context(), tenant, time.Now().Add(-time.Hour)) {
+	for e, err := range q.client.Runs().Recent(q.t.Context(), tenant, time.Now().Add(-time.Hour)) {
 		if err != nil {
 			q.t.Fatal(err)
 		}

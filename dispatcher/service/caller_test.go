@@ -28,7 +28,7 @@ func TestTenantsDoNotNameTheCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := false
-	for e, err := range c.Recent(t.Context(), "acme", time.Now().Add(-time.Hour)) {
+	for e, err := range c.Runs().Recent(t.Context(), "acme", time.Now().Add(-time.Hour)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func watchAndReport(
 	var shortened *messages.AgentResult
 	watched := client.Watch(ctx, run)
 	if reporter.options.Tree {
-		watched = client.WatchTree(ctx, run)
+		watched = client.Runs().WatchTree(ctx, run)
 	}
 	for e, err := range watched {
 		if err != nil {

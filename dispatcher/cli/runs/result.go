@@ -105,7 +105,7 @@ func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run mes
 }
 
 func (c runs) showTaskResult(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, result *messages.AgentResult) error {
-	short, err := client.TaskResult(cmd.Context(), run)
+	short, err := client.Runs().TaskResult(cmd.Context(), run)
 	if err != nil {
 		return render.Explain(err, run)
 	}

@@ -56,7 +56,7 @@ func eachPage(
 	ctx context.Context, client *dispatcher.Client, run messages.Ref, each func(*messages.AgentResult) error,
 ) (*messages.AgentResult, error) {
 	for after := ""; ; {
-		page, err := client.ResultWithTranscript(ctx, run, after)
+		page, err := client.Runs().ResultWithTranscript(ctx, run, after)
 		if err != nil {
 			return nil, err
 		}

@@ -88,7 +88,7 @@ func (c runs) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messa
 	var result *messages.AgentResult
 	watch := client.Watch
 	if how.children {
-		watch = client.WatchTree
+		watch = client.Runs().WatchTree
 	}
 	for e, err := range watch(cmd.Context(), run) {
 		if err != nil {
