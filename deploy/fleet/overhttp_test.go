@@ -220,6 +220,9 @@ func TestCommandsOverHTTP(t *testing.T) {
 	h.same("approvals -o json")
 	h.do("approve " + asks + " call_2_1")
 	h.do("watch "+asks, "completed")
+	for _, command := range []string{"files ls " + asks + " -o json", "files get " + asks + " a.txt", "files diff " + asks} {
+		h.same(command)
+	}
 	asks = h.do("submit ask --agent people")
 	h.waits(asks, "answer")
 	h.do("answer " + asks + " red")
@@ -299,7 +302,7 @@ func notOverHTTP() map[string]string {
 		"health":        "asks a process of its own machine",
 		"agents schema": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline,
 		"prices import": offline, "prices list": offline, "tools list": offline, "tools pin": offline, "version": offline, "webhook-key": offline,
-		"doctor": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,
+		"doctor": streams, "doctor files": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,
 	}
 }
 
@@ -385,6 +388,7 @@ func TestMistakesOverHTTP(t *testing.T) {
 		"no run":      {h.http, "status nothing", "no run nothing of tenant default"},
 		"no agent":    {h.http, "submit x --agent nothing", "nothing"},
 		"stored logs": {h.http, "doctor runs", "unset it and set NATS_URL"},
+		"stray files": {h.http, "doctor files", "unset it and set NATS_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

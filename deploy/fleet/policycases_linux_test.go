@@ -380,7 +380,7 @@ func (s *scene) attempts() []attempt {
 			check: func(s *scene, r *messages.AgentResult) {
 				found := 0
 				err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-					if err != nil || d.IsDir() || !strings.Contains(path, r.ID) {
+					if err != nil || d.IsDir() || !strings.Contains(path, "/"+r.ID+"/") {
 						return err
 					}
 					found++

@@ -18,7 +18,7 @@ import (
 // refuses is not made.
 func TestProgramsOverHTTP(t *testing.T) {
 	t.Parallel()
-	h := &overHTTP{t: t, dir: t.TempDir()}
+	h := &overHTTP{t: t, dir: t.TempDir(), called: new([]string)}
 	h.file("script.yaml", `
 scenes:
   - match: beat
