@@ -19,8 +19,8 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-// large is the content of a file that takes several parts.
-var large = strings.Repeat("0123456789abcdef", 900_000/16)
+// large is the content of a file that takes several parts. It has nothing that looks like personal data, which would take long to judge.
+var large = strings.Repeat("The tide comes in. \n", 900_000/20)
 
 // openFiles is a fleet whose run "files" has written three files in as many steps, and has changed one of them in a fourth.
 func openFiles(t *testing.T) *hall {
@@ -41,7 +41,7 @@ func openFiles(t *testing.T) *hall {
 	}
 	h := openWith(t, scripted.New(play))
 	var sub struct{ Status messages.Status }
-	if h.do("POST", "/v1/tasks?wait=30s", `{"id":"files","input":"write"}`, 200, &sub); sub.Status != messages.StatusCompleted {
+	if h.do("POST", "/v1/tasks?wait=60s", `{"id":"files","input":"write"}`, 200, &sub); sub.Status != messages.StatusCompleted {
 		t.Fatalf("the run is %s", sub.Status)
 	}
 	return h
@@ -120,7 +120,7 @@ func TestFilesOfARun(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	h.do("POST", "/v1/tasks?wait=30s", `{"id":"quiet","input":"hi"}`, 200, nil)
+	h.do("POST", "/v1/tasks?wait=60s", `{"id":"quiet","input":"hi"}`, 200, nil)
 	if h.do("GET", "/v1/tasks/quiet/files", "", 200, &none); len(none.Files) != 0 {
 		t.Errorf("a run without files: %+v", none)
 	}
@@ -252,9 +252,9 @@ func TestFilesByTheClient(t *testing.T) {
 func TestFilesOfAnotherTenant(t *testing.T) {
 	g := openGuarded(t)
 	theirs, ours := g.key("harbour", control.RoleAdmin), g.key("acme", control.RoleAdmin)
-	g.do("POST", "/v1/tasks?wait=30s", `{"id":"w","input":"write"}`, 200, nil, theirs...)
-	g.do("POST", "/v1/tasks?wait=30s", `{"id":"w","input":"hi"}`, 200, nil, ours...)
-	g.do("POST", "/v1/tasks?wait=30s", `{"id":"other","input":"hi"}`, 200, nil, theirs...)
+	g.do("POST", "/v1/tasks?wait=60s", `{"id":"w","input":"write"}`, 200, nil, theirs...)
+	g.do("POST", "/v1/tasks?wait=60s", `{"id":"w","input":"hi"}`, 200, nil, ours...)
+	g.do("POST", "/v1/tasks?wait=60s", `{"id":"other","input":"hi"}`, 200, nil, theirs...)
 	var list control.FileList
 	if g.do("GET", "/v1/tasks/w/files", "", 200, &list, theirs...); len(list.Files) != 1 {
 		t.Fatalf("%+v", list)
