@@ -156,6 +156,7 @@ var unplain = map[string]string{
 	`tells (whether|if)`:                "reports whether",
 	`not (\S+ ){0,4}any more`:           "no longer",
 	`what is there`:                     "what it is, by its name",
+	`that is none`:                      "not a …",
 	`looks? after`:                      "maintains, tunes",
 	`front door`:                        "the HTTP API",
 	`(heeds?|bury|buries|buried)`:       "apply, dead-letter",

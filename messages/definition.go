@@ -46,7 +46,7 @@ type Definition struct {
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
-	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, something that is not a plan
 	ModelRetries    *int              `json:"modelRetries,omitempty"`                      // of a model call, after its first attempt; default: the worker's
 	OnTruncated     string            `json:"onTruncated,omitempty"`                       // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to continue
 	ToolTimeout     Duration          `json:"toolTimeout,omitempty"`                       // what a tool call may take at most, where the tool and the worker allow it more; 0: as they say

@@ -67,7 +67,7 @@ func TestQuotaRequestsAreChecked(t *testing.T) {
 	tenant := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
 	long := string(make([]byte, 300))
 	for name, err := range map[string]error{
-		"a kind that is none":        (&control.QuotaPut{QuotaRef: queue.QuotaRef{Kind: "unknown", Name: "x"}}).Check(),
+		"not a kind":                 (&control.QuotaPut{QuotaRef: queue.QuotaRef{Kind: "unknown", Name: "x"}}).Check(),
 		"a name that is a subject":   (&control.QuotaDelete{QuotaRef: queue.QuotaRef{Kind: queue.QuotaTenant, Name: "a.>"}}).Check(),
 		"less than nothing":          (&control.QuotaPut{QuotaRef: tenant, Quota: queue.Quota{MaxQueued: -1}}).Check(),
 		"an infinite amount":         (&control.QuotaPut{QuotaRef: tenant, Quota: queue.Quota{CostPerDay: math.Inf(1)}}).Check(),

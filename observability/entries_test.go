@@ -151,7 +151,7 @@ func TestEntriesTakesWhatIsAboutRuns(t *testing.T) {
 		if n := strings.Count(out.String(), "\n"); n != 4 {
 			t.Errorf("%s: %d lines: %s", format, n, out)
 		}
-		if got := e.Stats(); got != (observability.EntryStats{Published: 1, Dropped: 1}) { // a run that is none
+		if got := e.Stats(); got != (observability.EntryStats{Published: 1, Dropped: 1}) { // not a run
 			t.Errorf("%s: %+v", format, got)
 		}
 	}

@@ -501,7 +501,7 @@ longshore_worker_claims_total 7
 		t.Errorf("twice: %v", err)
 	}
 	if err := m.Gauge("bad name\xff", "Bad.", func() float64 { return 0 }); err == nil {
-		t.Error("a name that is none is accepted")
+		t.Error("an invalid name is accepted")
 	}
 }
 

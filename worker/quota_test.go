@@ -159,7 +159,7 @@ func TestDrainOneWorker(t *testing.T) {
 		t.Errorf("the first says of itself: %+v", w)
 	}
 	if _, err := h.client.Fleet().Drain(t.Context(), "third"); !errors.Is(err, dispatcher.ErrNoWorker) {
-		t.Errorf("a worker that is none: %v", err)
+		t.Errorf("not a worker: %v", err)
 	}
 	if _, err := h.client.Fleet().Drain(t.Context(), "a.>"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("a worker that is a filter: %v", err)

@@ -18,12 +18,12 @@ func TestOpenAddressesAreRefused(t *testing.T) {
 		env, args []string
 		want      string
 	}{
-		"dev on all addresses":        {nil, []string{"dev", "--addr", "0.0.0.0:0"}, "the HTTP address 0.0.0.0:0 is not loopback"},
-		"NATS of dev on all":          {nil, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", ":0"}, "--nats-addr :0 is not loopback"},
-		"Redis of dev on all":         {nil, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", ":0"}, "--redis-addr :0 is not loopback"},
-		"a dispatcher on all":         {[]string{"NATS_URL=nats://127.0.0.1:1", "LONGSHORE_HTTP_ADDR=:0"}, []string{"dispatcher"}, "the HTTP address :0 is not loopback"},
-		"a certificate that is none":  {[]string{"LONGSHORE_TLS_CERT=none", "LONGSHORE_TLS_KEY=none"}, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0"}, "LONGSHORE_TLS_CERT: "},
-		"a file of keys that is none": {[]string{"LONGSHORE_AUTH=on", "LONGSHORE_JWKS_URL=none", "LONGSHORE_JWT_ISSUER=i", "LONGSHORE_JWT_AUDIENCE=a"}, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0"}, "LONGSHORE_JWKS_URL: "},
+		"dev on all addresses": {nil, []string{"dev", "--addr", "0.0.0.0:0"}, "the HTTP address 0.0.0.0:0 is not loopback"},
+		"NATS of dev on all":   {nil, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", ":0"}, "--nats-addr :0 is not loopback"},
+		"Redis of dev on all":  {nil, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", ":0"}, "--redis-addr :0 is not loopback"},
+		"a dispatcher on all":  {[]string{"NATS_URL=nats://127.0.0.1:1", "LONGSHORE_HTTP_ADDR=:0"}, []string{"dispatcher"}, "the HTTP address :0 is not loopback"},
+		"not a certificate":    {[]string{"LONGSHORE_TLS_CERT=none", "LONGSHORE_TLS_KEY=none"}, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0"}, "LONGSHORE_TLS_CERT: "},
+		"not a file of keys":   {[]string{"LONGSHORE_AUTH=on", "LONGSHORE_JWKS_URL=none", "LONGSHORE_JWT_ISSUER=i", "LONGSHORE_JWT_AUDIENCE=a"}, []string{"dev", "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0"}, "LONGSHORE_JWKS_URL: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,7 +101,7 @@ spec:
 }
 
 // A worker whose machine lacks a layer that a granted tool or a command hook requires is not ready, and names both; so does the doctor. An
-// operator's folder of cgroups that is none keeps everything from running.
+// operator's cgroup folder that is not a folder of cgroups keeps all programs from running.
 func TestWorkersWithoutALayerAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, nil)

@@ -22,7 +22,7 @@ func HeldBy(environ []string) ([]Held, error) {
 			seen[f.name] = true
 			alone := kind()
 			if err := Read(alone, []string{f.name + "=" + vars[f.name]}); err != nil {
-				continue // a number that is none holds no secret
+				continue // what is not a number holds no secret
 			}
 			if values := Secrets(alone); len(values) > 0 {
 				out = append(out, Held{f.name, values})

@@ -49,7 +49,7 @@ func TestWorkerSettings(t *testing.T) {
 		"run-lite's password":      {[]string{"OPENAI_LITE_BASE_URL=http://me:pa55word@h/v1"}, "OPENAI_LITE_BASE_URL: not an address"},
 		"slots that are no number": {[]string{"LONGSHORE_SLOTS=many"}, `LONGSHORE_SLOTS: must be a whole number such as 64, got "many"`},
 		"no slots":                 {[]string{"LONGSHORE_SLOTS=0"}, "LONGSHORE_SLOTS: must be"},
-		"a time that is none":      {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: must be a time such as 30s, got "soon"`},
+		"not a time":               {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: must be a time such as 30s, got "soon"`},
 		"no attempts":              {[]string{"LONGSHORE_MAX_ATTEMPTS=0"}, "LONGSHORE_MAX_ATTEMPTS: must be"},
 		"a short hook secret":      {[]string{"LONGSHORE_HOOK_SECRET=short"}, "LONGSHORE_HOOK_SECRET: must have"},
 		"a hook switch":            {[]string{"LONGSHORE_HOOK_PRIVATE=maybe"}, `LONGSHORE_HOOK_PRIVATE: must be true or false, got "maybe"`},

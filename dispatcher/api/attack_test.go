@@ -79,7 +79,7 @@ func (h *hall) attacks() map[string]attack {
 	for name, path := range map[string]string{
 		"a task": "POST /v1/tasks", "a task, waited for": "POST /v1/tasks?wait=60s", "run-lite": "POST /run-lite", "a batch": "POST /v1/batches",
 		"events": "GET /v1/tasks/waits/events", "logs": "GET /v1/tasks/waits/logs?follow=true", "results": "GET /v1/batches/waits/results",
-		"a cancel": "POST /v1/tasks/waits/cancel", "a list": "GET /v1/tasks", "a path that is none": "POST /v1/nothing",
+		"a cancel": "POST /v1/tasks/waits/cancel", "a list": "GET /v1/tasks", "not a path": "POST /v1/nothing",
 		"a wrong method": "PUT /v1/tasks", "a web page's": "POST /v1/tasks",
 	} {
 		head := path + " HTTP/1.1\r\n" + host

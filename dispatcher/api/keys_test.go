@@ -37,7 +37,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		"by a submitter":                {`{"roles":["viewer"]}`, ci, 403},
 		"by an operator of all":         {`{"roles":["viewer"]}`, g.key(control.AllTenants, control.RoleOperator), 403},
 		"without a role":                {`{}`, acme, 400},
-		"with a role that is none":      {`{"roles":["king"]}`, acme, 400},
+		"with an unknown role":          {`{"roles":["king"]}`, acme, 400},
 		"that has expired":              {`{"roles":["viewer"],"expires":"2020-01-01T00:00:00Z"}`, acme, 400},
 		"with a chosen key":             {`{"roles":["viewer"],"key":"lsk_aaaaaaaaaaaa_b"}`, acme, 400},
 		"another admin":                 {`{"roles":["admin"]}`, acme, 201},

@@ -61,7 +61,7 @@ func TestSuitesThatAreWrong(t *testing.T) {
 		"no YAML":             {"a: [", "", "read YAML"},
 		"two documents":       {one("") + "\n---\n" + one(""), "", "a second YAML document begins on line 6"},
 		"a list":              {"[1]", "body", ""},
-		"a key that is none":  {head + "spec: {1: 2}", "", "a key is not a string"},
+		"not a key":           {head + "spec: {1: 2}", "", "a key is not a string"},
 		"another kind":        {strings.Replace(one(""), "EvalSuite", "Agent", 1), "kind", "EvalSuite"},
 		"another version":     {strings.Replace(one(""), "/v1", "/v2", 1), "apiVersion", ""},
 		"a name with a dot":   {strings.Replace(one(""), "name: s", "name: s.t", 1), "metadata.name", ""},

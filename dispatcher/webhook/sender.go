@@ -52,7 +52,7 @@ type Sender struct {
 	http  *http.Client
 }
 
-// New refuses a host that is none, and a secret that is missing or short.
+// New refuses a host that is not valid, and a secret that is missing or short.
 func New(cfg Config) (*Sender, error) {
 	if len(cfg.Secrets) == 0 {
 		return nil, errors.New("webhooks need a secret")

@@ -142,7 +142,7 @@ func TestEncodings(t *testing.T) {
 	}
 	e := fails(t, client(10), request(t, http.MethodGet, url+"/?e=gzip", ""))
 	if !e.Sent || !strings.Contains(e.Reason, "broke off after 0 bytes") {
-		t.Errorf("gzip that is none: %+v", e)
+		t.Errorf("not gzip: %+v", e)
 	}
 }
 

@@ -48,7 +48,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// New refuses a host that is none.
+// New refuses a host that is not valid.
 func New(cfg Config) (*Client, error) {
 	allowed, err := hosts.Parse(cfg.Hosts)
 	if err != nil {

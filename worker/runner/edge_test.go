@@ -405,7 +405,7 @@ func TestNudgeDuringClaim(t *testing.T) {
 	t.Log(<-done)
 }
 
-// garbage is a cache that holds a state that is none, or another run's, under the right identity.
+// garbage is a cache that holds something that is not a state, or another run's, under the right identity.
 type garbage struct {
 	seq  uint64
 	id   string

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// A seventh of the seeds speak the JSON protocol, beginning with a reply that is none; another seventh begin with a
+// A seventh of the seeds speak the JSON protocol, beginning with a reply that is not JSON; another seventh begin with a
 // reply that is cut, whose call must never be made.
 func (w *world) inText() bool { return w.seed%7 == 3 }
 func (w *world) isCut() bool  { return w.seed%7 == 4 }

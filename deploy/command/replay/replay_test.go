@@ -185,7 +185,7 @@ func TestForkRefusals(t *testing.T) {
 		"an empty model":          {[]string{"fork", "queued", "--at", "1", "--model", ""}, true, "--model: is empty"},
 		"an odd id":               {[]string{"fork", "queued", "--at", "1", "--id", "*"}, true, "--id: must be 1 to 64"},
 		"a run not begun":         {[]string{"fork", "queued", "--at", "1"}, false, "the run has not begun"},
-		"a run that is none":      {[]string{"fork", "none", "--at", "1"}, false, "no run none"},
+		"not a run":               {[]string{"fork", "none", "--at", "1"}, false, "no run none"},
 		"replay of one not begun": {[]string{"replay", "queued"}, false, "has not started"},
 		"replay of none":          {[]string{"replay", "none"}, false, "no run none"},
 		"replay of an odd id":     {[]string{"replay", "a.b"}, true, "id"},

@@ -168,7 +168,7 @@ func TestOutboxRefusesForeignEvents(t *testing.T) {
 	}
 	out := bustest.Logs(b).Open(messages.Ref{Tenant: "*", Run: ">"})
 	if err := out.Finish(bustest.Context(t), bustest.Event(bustest.Run(), 1, messages.EventRunFinished)); err == nil {
-		t.Error("a run that is none: got no error")
+		t.Error("not a run: got no error")
 	}
 }
 

@@ -101,7 +101,7 @@ func (tq *Queue) queued(m jetstream.Msg) *nats.Msg {
 	return out
 }
 
-// intakeID is an id that is the same when the task comes again, and that is none of another tenant.
+// intakeID is an id that is the same when the task comes again, and not that of another tenant.
 func intakeID(m jetstream.Msg, tenant string) string {
 	id, own := m.Headers().Get(bus.HeaderMsgID), tenant+"."
 	switch {

@@ -172,8 +172,8 @@ func (w *writer) reasoning(r *messages.Reasoning) []block {
 	}
 }
 
-// arguments is what a model is shown of the arguments that it wrote. The API takes objects only, so a text that is
-// none is wrapped in one.
+// arguments is what a model is shown of the arguments that it wrote. The API takes objects only, so other text is
+// wrapped in one.
 func arguments(args string) any {
 	if blank(args) {
 		return map[string]string{}

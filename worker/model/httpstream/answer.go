@@ -13,7 +13,7 @@ import (
 const bom = "\xef\xbb\xbf"
 
 // Answer looks at the first byte of the answer, since headers cannot be trusted to say what comes. It returns either the
-// events of a stream, or all of an answer that is none: JSON in one piece or a web page. The error is io.EOF when the
+// events of a stream, or all of an answer that is not a stream: JSON in one piece or a web page. The error is io.EOF when the
 // answer is empty, and otherwise one for Failure.
 func (c *Call) Answer() (*Events, []byte, error) {
 	src, limit := bufio.NewReader(c), c.client.config.MaxLine

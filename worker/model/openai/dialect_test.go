@@ -353,7 +353,7 @@ func TestRefusedBeforeSending(t *testing.T) {
 		"bytes that are text":           {seeing, image(messages.Image{MediaType: "text/html", Data: []byte("a")}), "media type"},
 		"bytes of two types":            {seeing, image(messages.Image{MediaType: "image/png;x,", Data: []byte("a")}), "media type"},
 		"tools where none go":           {func(c *openai.Config) { c.Capabilities = &model.Capabilities{} }, model.Request{Tools: []messages.ToolSpec{{Name: "f"}}}, "no tools"},
-		"a schema that is none":         {of(openai.Compatible), model.Request{Format: &model.Format{Schema: []byte("{")}}, "schema"},
+		"not a schema":                  {of(openai.Compatible), model.Request{Format: &model.Format{Schema: []byte("{")}}, "schema"},
 		"a deployment as a path":        {of(openai.Azure), model.Request{Model: "../x?y="}, "deployment"},
 	} {
 		t.Run(name, func(t *testing.T) {

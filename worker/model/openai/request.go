@@ -254,7 +254,7 @@ func imageURL(i *messages.Image) (string, error) {
 }
 
 // echo is what a model is shown of the arguments that it wrote. Servers parse them again and answer with an error
-// when they are no JSON object, so a text that is none is wrapped in one.
+// when they are no JSON object, so other text is wrapped in one.
 func echo(args string) string {
 	if strings.TrimSpace(args) == "" {
 		return "{}"

@@ -258,7 +258,7 @@ func streamCases() []streamCase {
 		{"Q37 over several chunks", data(text("a<tool"), text(`_call>{\"name\":\"f\",`), text(`\"arguments\":{}}</tool_`), text(`call><tool_call>{\"name\":\"g\",\"arguments\":\"{}\"}`), text("</tool_call>"), end), want{text: "a", calls: []string{"f({})new", "g({})new"}}},
 		{"Q37 the end of it is missing", data(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}`), end), want{calls: []string{"f({})new"}}},
 		{"a call as text of a tool that was not offered", data(text(`<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>`), end), want{text: `<tool_call>{"name":"rm","arguments":{}}</tool_call>`}},
-		{"a call as text that is none", data(text("<tool_call>f(1)</tool_call> b <"), end), want{text: "<tool_call>f(1)</tool_call> b <"}},
+		{"not a call as text", data(text("<tool_call>f(1)</tool_call> b <"), end), want{text: "<tool_call>f(1)</tool_call> b <"}},
 		{"a call as text, cut", events(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`)), want{class: model.Truncated}},
 		{"a call as text at length", data(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`), finish("length")), want{stop: messages.StopLength}},
 		{"Q53 unknown extras", data(`{"obfuscation":"xx","p":"abc","timings":{},"provider":"P","choices":[{"delta":{"content":"a","token_ids":[1]},"logprobs":null}]}`, end), want{text: "a"}},
