@@ -74,16 +74,21 @@ func (c *category) find(s string, found []Span) []Span {
 			found = append(found, Span{at[0], at[1]})
 		}
 	}
-	for from := 0; from < len(s); {
-		if !c.class[s[from]] {
-			from++
+	for from := 0; from+c.shortest <= len(s); {
+		// Backwards: most places are passed over by looking at one byte of every few.
+		at := from + c.shortest - 1
+		for at >= from && c.class[s[at]] {
+			at--
+		}
+		if at >= from {
+			from = at + 1
 			continue
 		}
-		to := from + 1
+		to := from + c.shortest
 		for to < len(s) && c.class[s[to]] {
 			to++
 		}
-		if to-from >= c.shortest && c.may(s[from:to]) {
+		if c.may(s[from:to]) {
 			found = c.within(s, from, to, found)
 		}
 		from = to

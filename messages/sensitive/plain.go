@@ -18,21 +18,8 @@ type View struct {
 
 // Plain returns the View of a text; false: it is the text itself.
 func Plain(text string) (View, bool) {
-	v := view{text: text}
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == '\\':
-			i += v.escape(i)
-		case c < utf8.RuneSelf:
-			if v.out != nil {
-				v.keep(i, 1)
-			}
-			i++
-		default:
-			i += v.rune(i)
-		}
-	}
-	if v.out == nil {
+	v := view{text: text, places: true}
+	if !v.make() {
 		return View{Text: text}, false
 	}
 	last := 0
@@ -71,8 +58,29 @@ func (v *View) index(place int) int {
 // view is a View that is being made. Until something differs it has nothing of its own.
 type view struct {
 	text     string
+	places   bool // at and ends are wanted: they take most of the time
 	out      []byte
 	at, ends []int
+}
+
+// make reports whether something differs.
+func (v *view) make() bool {
+	for i := 0; i < len(v.text); {
+		switch c := v.text[i]; {
+		case c == '\\':
+			i += v.escape(i)
+		case c < utf8.RuneSelf:
+			n := 1
+			for i+n < len(v.text) && v.text[i+n] != '\\' && v.text[i+n] < utf8.RuneSelf {
+				n++
+			}
+			v.keep(i, n)
+			i += n
+		default:
+			i += v.rune(i)
+		}
+	}
+	return v.out != nil
 }
 
 // differ makes out, with what was kept before a place.
@@ -81,6 +89,9 @@ func (v *view) differ(before int) {
 		return
 	}
 	v.out = append(make([]byte, 0, len(v.text)), v.text[:before]...)
+	if !v.places {
+		return
+	}
 	v.at, v.ends = make([]int, before, len(v.text)+1), make([]int, before, len(v.text))
 	for i := range before {
 		v.at[i], v.ends[i] = i, i+1
@@ -91,8 +102,9 @@ func (v *view) keep(from, n int) {
 	if v.out == nil {
 		return
 	}
-	for i := range n {
-		v.out, v.at, v.ends = append(v.out, v.text[from+i]), append(v.at, from+i), append(v.ends, from+i+1)
+	v.out = append(v.out, v.text[from:from+n]...)
+	for i := from; v.places && i < from+n; i++ {
+		v.at, v.ends = append(v.at, i), append(v.ends, i+1)
 	}
 }
 
@@ -103,7 +115,7 @@ func (v *view) replace(from, n int, by rune) {
 		return
 	}
 	v.out = utf8.AppendRune(v.out, by)
-	for len(v.at) < len(v.out) {
+	for v.places && len(v.at) < len(v.out) {
 		v.at, v.ends = append(v.at, from), append(v.ends, from+n)
 	}
 }
@@ -208,10 +220,11 @@ func digit(r rune) rune {
 // Both calls find with a text, and then with its View, and returns what both find, in order.
 func Both(text string, find func(text string) []Span) []Span {
 	found := find(text)
-	v, differs := Plain(text)
-	if !differs {
+	quick := view{text: text}
+	if !quick.make() || len(find(string(quick.out))) == 0 {
 		return found
 	}
+	v, _ := Plain(text)
 	for _, at := range find(v.Text) {
 		found = append(found, v.Span(at.Start, at.End))
 	}
