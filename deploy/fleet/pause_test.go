@@ -210,13 +210,50 @@ func foreign(effects []effect, claims map[string][]claim, arrival time.Duration)
 	return out
 }
 
+// pace is how soon a model answers: soon around the moments that matter to a test, and late between them, when steps would only
+// cost CPU time.
+type pace struct {
+	mu   sync.Mutex
+	soon chan struct{} // closed while it answers soon
+}
+
+// quicken makes the model answer soon, also the calls that wait.
+func (p *pace) quicken() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.soon:
+	default:
+		close(p.soon)
+	}
+}
+
+func (p *pace) slow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.soon = make(chan struct{})
+}
+
+// wait is for the time of one answer.
+func (p *pace) wait() {
+	p.mu.Lock()
+	soon := p.soon
+	p.mu.Unlock()
+	select {
+	case <-soon:
+		passes(rand.N(200 * time.Millisecond))
+	case <-time.After(time.Second + rand.N(time.Second)):
+	}
+}
+
 // TestPausedOwners stops workers for longer than the ack wait, one after the other, under 120 runs of model calls and tool
 // calls, and counts effects where they arrive: none begins after another worker's claim, and a once tool runs once.
 func TestPausedOwners(t *testing.T) {
 	t.Parallel()
-	const runs = 120       // so many, and so quick, that each pause meets appends on their way
+	const runs = 120       // so many, and so quick when a worker is stopped and when it continues, that each pause meets appends on their way
 	var enough atomic.Bool // until then no run ends, however fast the machine is
-	far := newFarEnd(t)
+	far, model := newFarEnd(t), &pace{soon: make(chan struct{})}
+	model.quicken()
 	var probing sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	probing.Go(func() { far.probe(ctx) })
@@ -225,7 +262,7 @@ func TestPausedOwners(t *testing.T) {
 	w := open(t, shortAckWait, func(c *modelCall) reply {
 		worker := strings.TrimPrefix(c.Auth, "Bearer sk-")
 		far.add(effect{time.Now(), worker, c.Task, "model", strconv.Itoa(c.Turn)})
-		<-time.After(rand.N(200 * time.Millisecond))
+		model.wait()
 		switch {
 		case enough.Load():
 			return reply{Text: "moored"}
@@ -265,7 +302,12 @@ func TestPausedOwners(t *testing.T) {
 		p.signal(syscall.SIGCONT)
 		pauses++
 	}
-	aWhile := func() { passes(shortAckWait + time.Second + rand.N(time.Second)) } // its runs go to others, or do so just now
+	aWhile := func() { // its runs go to others, or do so just now
+		model.slow()
+		passes(shortAckWait + 500*time.Millisecond + rand.N(time.Second))
+		model.quicken()
+		passes(500 * time.Millisecond)
+	}
 	for range 2 * len(workers) {
 		pause(aWhile)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -20,8 +21,21 @@ type placed struct {
 	position uint64
 }
 
-// chunk is how many rows one statement has; the parameters of one are bounded.
+// chunk is how many rows a statement has that is not kept; the parameters of one are bounded.
 const chunk = 200
+
+// pieces cuts a list into parts of a few lengths, so that the statements for them are few, and a connection keeps them.
+func pieces[T any](all []T) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for _, n := range []int{64, 16, 4, 1} {
+			for ; len(all) >= n; all = all[n:] {
+				if !yield(all[:n]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // batch is the rows that a batch of events changes.
 type batch struct {
@@ -85,7 +99,7 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 			keys[stepKey{e.Ref(), id}] = true
 		}
 	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(refs)), chunk) {
+	for part := range pieces(slices.Collect(maps.Keys(refs))) {
 		var args []any
 		for _, r := range part {
 			args = append(args, r.Tenant, r.Run)
@@ -101,7 +115,7 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 			return nil, err
 		}
 	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(keys)), chunk) {
+	for part := range pieces(slices.Collect(maps.Keys(keys))) {
 		var args []any
 		for _, k := range part {
 			args = append(args, k.run.Tenant, k.run.Run, k.id)
@@ -182,7 +196,7 @@ func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [
 	for _, n := range names[keys:] {
 		sets = append(sets, n+" = excluded."+n)
 	}
-	for part := range slices.Chunk(rows, chunk) {
+	for part := range pieces(rows) {
 		var args []any
 		for _, r := range part {
 			args = append(args, r...)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
 )
 
 // Kinds of databases.
@@ -76,23 +76,13 @@ func openDatabase(where string) (*database, error) {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(" + strconv.FormatInt(busyTimeout.Milliseconds(), 10) + ")", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-16000)",
 	}}
-	open := func(extra string, most int) (*sql.DB, error) {
+	open := func(extra string, most int) *sql.DB {
 		u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: where}).EscapedPath(), RawQuery: pragmas.Encode() + extra}
-		db, err := sql.Open("sqlite", u.String())
-		if err != nil {
-			return nil, fmt.Errorf("open the index: %w", err)
-		}
+		db := sql.OpenDB(&connector{&sqlite.Driver{}, u.String()})
 		db.SetMaxOpenConns(most)
-		return db, nil
+		return db
 	}
-	d := &database{kind: kindSQLite}
-	if d.writes, err = open("&_txlock=immediate", maxWriters); err != nil {
-		return nil, err
-	}
-	if d.reads, err = open("", maxReaders); err != nil {
-		return nil, errors.Join(err, d.writes.Close())
-	}
-	return d, nil
+	return &database{kindSQLite, open("&_txlock=immediate", maxWriters), open("", maxReaders)}, nil
 }
 
 // hide takes a URL with its password out of an error.

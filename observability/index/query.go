@@ -105,9 +105,11 @@ func filter(req *control.RunsRequest, byTime bool) *where {
 		}
 		w.add("r.status IN "+tuples(len(args), 1), args...)
 	}
-	for column, value := range map[string]string{"agent": req.Agent, "session": req.Session, "parent": req.Parent, "code": string(req.Code)} {
-		if value != "" {
-			w.add("r."+column+" = ?", clean(value, maxName))
+	for _, is := range []struct{ column, value string }{ // in one order, for the connection keeps statements
+		{"agent", req.Agent}, {"session", req.Session}, {"parent", req.Parent}, {"code", string(req.Code)},
+	} {
+		if is.value != "" {
+			w.add("r."+is.column+" = ?", clean(is.value, maxName))
 		}
 	}
 	if req.ID != "" {
