@@ -58,7 +58,7 @@ type failing struct {
 func newCircuits(c BreakerConfig) *circuits {
 	config := circuit.Config{
 		Failures: cmp.Or(c.Failures, defaultFailures), First: cmp.Or(c.First, defaultFirstOpen),
-		Longest: cmp.Or(c.Longest, defaultMaxOpen), Probing: probeWait, Random: c.Random,
+		Longest: cmp.Or(c.Longest, defaultMaxOpen), Probing: probeWait, Now: time.Now, Random: c.Random,
 	}
 	if config.Random == nil {
 		config.Random = rand.Float64
