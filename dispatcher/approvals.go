@@ -24,12 +24,7 @@ type Decision struct {
 
 // List lists the calls of a tenant that wait for an approval, newest run first, at most limit of them (0: 100).
 func (of Approvals) List(ctx context.Context, tenant string, limit int) (*control.ApprovalList, error) {
-	var list control.ApprovalList
-	err := of.client.request(ctx, control.SubjectApprovals, control.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
-	if err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.ApprovalList](ctx, of.client, control.SubjectApprovals, control.ApprovalsRequest{Tenant: tenant, Limit: limit})
 }
 
 // Approve lets a call be made. When it returns nil this very decision is recorded; ErrDecided: another one was first.
@@ -43,7 +38,7 @@ func (of Approvals) Deny(ctx context.Context, run messages.Ref, d Decision) (*co
 }
 
 func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*control.RunStatus, error) {
-	return c.told(ctx, subject, control.DecisionRequest{
+	return ask[control.RunStatus](ctx, c, subject, control.DecisionRequest{
 		Tenant: run.Tenant, ID: run.Run, Call: d.Call, Hash: d.Hash, By: d.By, Reason: d.Reason, Control: d.Control,
 	})
 }
@@ -51,13 +46,5 @@ func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d
 // Answer answers the question that a run waits with. A.Tenant and a.ID are set from run. ErrDecided: another answer came first.
 func (of Approvals) Answer(ctx context.Context, run messages.Ref, a control.AnswerRequest) (*control.RunStatus, error) {
 	a.Tenant, a.ID = run.Tenant, run.Run
-	return of.client.told(ctx, control.SubjectAnswer, a)
-}
-
-func (c *Client) told(ctx context.Context, subject string, req any) (*control.RunStatus, error) {
-	var s control.RunStatus
-	if err := c.request(ctx, subject, req, &s); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return ask[control.RunStatus](ctx, of.client, control.SubjectAnswer, a)
 }

@@ -284,20 +284,12 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 
 // Get tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
 func (of Batches) Get(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
-	var head messages.Batch
-	if err := of.client.request(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
-		return nil, err
-	}
-	return &head, nil
+	return ask[messages.Batch](ctx, of.client, control.SubjectBatchStatus, control.RunRequest(ref))
 }
 
 // List lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
 func (of Batches) List(ctx context.Context, tenant string, limit int) (*control.BatchList, error) {
-	var list control.BatchList
-	if err := of.client.request(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.BatchList](ctx, of.client, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit})
 }
 
 // Cancel stops a batch: no more of its lines are begun, and those that run are asked to stop. When it returns

@@ -35,11 +35,7 @@ func NewTenant(ctx context.Context, nc *nats.Conn, tenant string) (*Client, erro
 
 // eventPage asks for a page of stored events.
 func (c *Client) eventPage(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error) {
-	var page control.EventPage
-	if err := c.request(ctx, control.SubjectEvents, r, &page); err != nil {
-		return nil, err
-	}
-	return &page, nil
+	return ask[control.EventPage](ctx, c, control.SubjectEvents, r)
 }
 
 // subject is where this client makes a request.

@@ -67,8 +67,7 @@ const requestTimeout = 10 * time.Second
 
 // Client talks to a fleet. Safe for concurrent use. It does not own its connection.
 type Client struct {
-	nc  *nats.Conn
-	bus *bus.Bus
+	nc *nats.Conn
 
 	queue   *taskqueue.Queue
 	agents  *catalog.Catalog
@@ -105,7 +104,7 @@ func NewOn(nc *nats.Conn, b *bus.Bus) *Client {
 
 // on lets the client read from a bus.
 func (c *Client) on(b *bus.Bus) {
-	c.bus, c.queue, c.agents, c.batches, c.logs, c.events = b, taskqueue.New(b), catalog.New(b), batches.New(b), logentries.New(b), events.New(b)
+	c.queue, c.agents, c.batches, c.logs, c.events = taskqueue.New(b), catalog.New(b), batches.New(b), logentries.New(b), events.New(b)
 }
 
 // Answerer answers requests in this process: the dispatcher's service.
@@ -207,11 +206,7 @@ func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 
 // Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.
 func (c *Client) Status(ctx context.Context, run messages.Ref) (*control.RunStatus, error) {
-	var s control.RunStatus
-	if err := c.request(ctx, control.SubjectStatus, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &s); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return ask[control.RunStatus](ctx, c, control.SubjectStatus, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // Result returns the whole result of a run that has ended, and ErrNotEnded before.
@@ -220,11 +215,7 @@ func (c *Client) Result(ctx context.Context, run messages.Ref) (*messages.AgentR
 }
 
 func (c *Client) resultOf(ctx context.Context, req control.ResultRequest) (*messages.AgentResult, error) {
-	var r messages.AgentResult
-	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
-		return nil, err
-	}
-	return &r, nil
+	return ask[messages.AgentResult](ctx, c, control.SubjectResult, req)
 }
 
 // Wait waits until a run has ended and returns its result.
@@ -240,12 +231,7 @@ func (c *Client) Wait(ctx context.Context, run messages.Ref) (*messages.AgentRes
 // Cancel asks a run to stop. When it returns, the request is recorded and will be obeyed; a queued run has ended
 // already. ErrEnded: the run had ended before, nothing changes.
 func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*control.RunStatus, error) {
-	var s control.RunStatus
-	err := c.request(ctx, control.SubjectCancel, control.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason}, &s)
-	if err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return ask[control.RunStatus](ctx, c, control.SubjectCancel, control.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason})
 }
 
 // Fork makes a new run that begins with the steps of another one before f.At, which is made anew, perhaps with another
@@ -257,8 +243,13 @@ func (of Runs) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest
 	if f.NewID == "" {
 		f.NewID = messages.NewID(time.Now()) // so that a lost answer leaves one run
 	}
-	var reply control.ForkReply
-	if err := of.client.request(ctx, control.SubjectFork, f, &reply); err != nil {
+	return ask[control.ForkReply](ctx, of.client, control.SubjectFork, f)
+}
+
+// ask makes a request and returns its reply.
+func ask[Reply any](ctx context.Context, c *Client, subject string, req any) (*Reply, error) {
+	var reply Reply
+	if err := c.request(ctx, subject, req, &reply); err != nil {
 		return nil, err
 	}
 	return &reply, nil

@@ -26,20 +26,12 @@ func (f Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 // Drain has a worker, by its id or its name, take nothing new, hand its runs back after their step, and end. When it
 // returns the worker has heard. ErrNoWorker, ErrManyWorkers.
 func (f Fleet) Drain(ctx context.Context, worker string) (*messages.WorkerStatus, error) {
-	var out messages.WorkerStatus
-	if err := f.client.request(ctx, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker}, &out); err != nil {
-		return nil, err
-	}
-	return &out, nil
+	return ask[messages.WorkerStatus](ctx, f.client, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker})
 }
 
 // Lanes tells what waits in the queue, by tenant and priority; a thousand lanes at most.
 func (f Fleet) Lanes(ctx context.Context, req control.LanesRequest) (*control.LaneList, error) {
-	var list control.LaneList
-	if err := f.client.request(ctx, control.SubjectLanes, req, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.LaneList](ctx, f.client, control.SubjectLanes, req)
 }
 
 // ErrNotPaused means that there is no pause to end.
@@ -47,28 +39,16 @@ var ErrNotPaused = control.ErrNotPaused
 
 // Pauses returns all tenants, agents and providers that are paused, by kind and name.
 func (f Fleet) Pauses(ctx context.Context) (*control.PauseList, error) {
-	var list control.PauseList
-	if err := f.client.request(ctx, control.SubjectPauses, struct{}{}, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.PauseList](ctx, f.client, control.SubjectPauses, struct{}{})
 }
 
 // Pause keeps runs of a tenant or an agent from their next step, or models of a provider from being called, until it is
 // resumed. What is paused already stays so, and is returned.
 func (f Fleet) Pause(ctx context.Context, of queue.QuotaRef, by, reason string) (*control.PausedThing, error) {
-	return f.client.pause(ctx, control.SubjectPause, control.PauseRequest{QuotaRef: of, By: by, Reason: reason})
+	return ask[control.PausedThing](ctx, f.client, control.SubjectPause, control.PauseRequest{QuotaRef: of, By: by, Reason: reason})
 }
 
 // Resume ends a pause, which it returns, and the runs that it kept continue. ErrNotPaused: there is none.
 func (f Fleet) Resume(ctx context.Context, of queue.QuotaRef, by string) (*control.PausedThing, error) {
-	return f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
-}
-
-func (c *Client) pause(ctx context.Context, subject string, req control.PauseRequest) (*control.PausedThing, error) {
-	var p control.PausedThing
-	if err := c.request(ctx, subject, req, &p); err != nil {
-		return nil, err
-	}
-	return &p, nil
+	return ask[control.PausedThing](ctx, f.client, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -42,11 +43,7 @@ func (r *remote) submit(ctx context.Context, t *messages.Task) (string, error) {
 			return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 		}
 		last = err
-		again := time.NewTimer(wait)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if bus.Pause(ctx, wait) != nil {
 			return t.ID, fmt.Errorf("submit %s: %w", t.ID, last)
 		}
 	}

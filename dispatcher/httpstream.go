@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -86,12 +87,8 @@ func (r *remote) follow(ctx context.Context, at func() call, each func(serverEve
 		if refused && p.Status != http.StatusServiceUnavailable && p.Status != http.StatusTooManyRequests {
 			return named(err)
 		}
-		again := time.NewTimer(wait)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return context.Cause(ctx)
+		if err := bus.Pause(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

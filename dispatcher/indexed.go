@@ -120,30 +120,17 @@ func contains(r *control.RunSummary, text string) bool {
 
 // Stats adds up how the runs that fit have ended. ErrNoIndex.
 func (of Runs) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
-	var stats control.RunStats
-	err := of.client.request(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
-	if err != nil {
-		return nil, err
-	}
-	return &stats, nil
+	return ask[control.RunStats](ctx, of.client, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by})
 }
 
 // Steps returns the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
 func (of Runs) Steps(ctx context.Context, run messages.Ref) (*control.StepList, error) {
-	var list control.StepList
-	if err := of.client.request(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.StepList](ctx, of.client, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // Status tells how the index of the dispatcher is that answers. ErrNoIndex.
 func (of Index) Status(ctx context.Context) (*control.IndexStatus, error) {
-	var status control.IndexStatus
-	if err := of.client.request(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
-		return nil, err
-	}
-	return &status, nil
+	return ask[control.IndexStatus](ctx, of.client, control.SubjectIndex, struct{}{})
 }
 
 // Rebuild has dispatchers make their index of runs again from the events. When it returns one has begun; Index tells

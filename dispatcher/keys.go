@@ -52,11 +52,7 @@ func (of Keys) Create(ctx context.Context, spec KeySpec) (key string, about cont
 
 // List lists API keys of a tenant, or of all for an empty one: a thousand at most.
 func (of Keys) List(ctx context.Context, tenant string) (*control.KeyList, error) {
-	var list control.KeyList
-	if err := of.client.request(ctx, control.SubjectKeyList, control.KeyListRequest{Tenant: tenant}, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.KeyList](ctx, of.client, control.SubjectKeyList, control.KeyListRequest{Tenant: tenant})
 }
 
 // Revoke makes an API key invalid, on every dispatcher within ten seconds. ErrNoKey: there never was one.

@@ -88,28 +88,16 @@ func (q Quotas) List(ctx context.Context) ([]control.QuotaState, error) {
 
 // Get returns what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
 func (q Quotas) Get(ctx context.Context, of queue.QuotaRef) (*control.QuotaState, error) {
-	var out control.QuotaState
-	if err := q.client.request(ctx, control.SubjectQuotaGet, of, &out); err != nil {
-		return nil, err
-	}
-	return &out, nil
+	return ask[control.QuotaState](ctx, q.client, control.SubjectQuotaGet, of)
 }
 
 // Put grants something in the place of what was granted before; a pause stays. It counts within two seconds, and for
 // runs that wait for it at the next sweep. ErrRevision: it was changed since r.IfRevision.
 func (q Quotas) Put(ctx context.Context, r control.QuotaPut) (*control.QuotaChange, error) {
-	return q.client.changeQuota(ctx, control.SubjectQuotaPut, r)
+	return ask[control.QuotaChange](ctx, q.client, control.SubjectQuotaPut, r)
 }
 
 // Delete takes all limits away; a pause stays. ErrRevision: it was changed since r.IfRevision.
 func (q Quotas) Delete(ctx context.Context, r control.QuotaDelete) (*control.QuotaChange, error) {
-	return q.client.changeQuota(ctx, control.SubjectQuotaDelete, r)
-}
-
-func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*control.QuotaChange, error) {
-	var out control.QuotaChange
-	if err := c.request(ctx, subject, req, &out); err != nil {
-		return nil, err
-	}
-	return &out, nil
+	return ask[control.QuotaChange](ctx, q.client, control.SubjectQuotaDelete, r)
 }

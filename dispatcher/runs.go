@@ -185,32 +185,19 @@ func (r *recent) list(f RunFilter) *RunList {
 
 // Why tells what a run waits for, or what it does. ErrNotFound: there is no such run.
 func (of Runs) Why(ctx context.Context, run messages.Ref) (*control.Why, error) {
-	var y control.Why
-	if err := of.client.request(ctx, control.SubjectWhy, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &y); err != nil {
-		return nil, err
-	}
-	return &y, nil
+	return ask[control.Why](ctx, of.client, control.SubjectWhy, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // AddFeedback stores feedback on a run, also after its end; the run does not change. F.Tenant and f.ID are set from run; f.Control
 // makes it idempotent. ErrConflict: that id belongs to other feedback.
 func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*control.Feedback, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
-	var given control.Feedback
-	if err := of.client.request(ctx, control.SubjectFeedback, f, &given); err != nil {
-		return nil, err
-	}
-	return &given, nil
+	return ask[control.Feedback](ctx, of.client, control.SubjectFeedback, f)
 }
 
 // Feedback lists the newest feedback on a run, for as long as events are kept.
 func (of Runs) Feedback(ctx context.Context, run messages.Ref) (*control.FeedbackList, error) {
-	var list control.FeedbackList
-	err := of.client.request(ctx, control.SubjectFeedbackList, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list)
-	if err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.FeedbackList](ctx, of.client, control.SubjectFeedbackList, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // WatchTree yields the events of a run and of all runs below it: those of each run as Watch does, and after the event with which its

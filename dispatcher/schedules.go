@@ -63,9 +63,5 @@ func (of Schedules) Run(ctx context.Context, ref control.ScheduleRef) (messages.
 }
 
 func (c *Client) schedule(ctx context.Context, subject string, ref control.ScheduleRef, by string) (*control.ScheduleStatus, error) {
-	var st control.ScheduleStatus
-	if err := c.request(ctx, subject, control.ScheduleRequest{ScheduleRef: ref, By: by}, &st); err != nil {
-		return nil, err
-	}
-	return &st, nil
+	return ask[control.ScheduleStatus](ctx, c, subject, control.ScheduleRequest{ScheduleRef: ref, By: by})
 }

@@ -14,29 +14,17 @@ var (
 
 // List returns the sessions of a tenant by name, a thousand at most, without the ids of their runs.
 func (of Sessions) List(ctx context.Context, tenant string) (*control.SessionList, error) {
-	var list control.SessionList
-	if err := of.client.request(ctx, control.SubjectSessions, control.SessionRequest{Tenant: tenant}, &list); err != nil {
-		return nil, err
-	}
-	return &list, nil
+	return ask[control.SessionList](ctx, of.client, control.SubjectSessions, control.SessionRequest{Tenant: tenant})
 }
 
 // Get tells which run of a session has its turn, which ones wait and which ones ended. ErrNoSession: it never had a
 // run, or was deleted.
 func (of Sessions) Get(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
-	return of.client.session(ctx, control.SubjectSession, tenant, name)
+	return ask[control.SessionStatus](ctx, of.client, control.SubjectSession, control.SessionRequest{Tenant: tenant, Name: name})
 }
 
 // Delete makes the next run of a session begin a new conversation, and returns what the session was.
 // ErrSessionBusy: it has runs that have not ended.
 func (of Sessions) Delete(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
-	return of.client.session(ctx, control.SubjectSessionDelete, tenant, name)
-}
-
-func (c *Client) session(ctx context.Context, subject, tenant, name string) (*control.SessionStatus, error) {
-	var s control.SessionStatus
-	if err := c.request(ctx, subject, control.SessionRequest{Tenant: tenant, Name: name}, &s); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return ask[control.SessionStatus](ctx, of.client, control.SubjectSessionDelete, control.SessionRequest{Tenant: tenant, Name: name})
 }

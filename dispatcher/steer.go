@@ -16,9 +16,5 @@ var ErrNotSteered = control.ErrNotSteered
 // safe to repeat.
 func (c *Client) Steer(ctx context.Context, run messages.Ref, s control.SteerRequest) (*control.RunStatus, error) {
 	s.Tenant, s.ID = run.Tenant, run.Run
-	var status control.RunStatus
-	if err := c.request(ctx, control.SubjectSteer, s, &status); err != nil {
-		return nil, err
-	}
-	return &status, nil
+	return ask[control.RunStatus](ctx, c, control.SubjectSteer, s)
 }

@@ -117,7 +117,7 @@ func TestEventsStaySmall(t *testing.T) {
 			&record.Finished{Result: result},
 			&record.Finished{Result: free},
 		} {
-			h := record.Follow(ref, record.Head{}, r)
+			h := record.Follow(record.Head{}, r)
 			for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
 				b, err := json.Marshal(e)
 				if err != nil {
@@ -136,7 +136,7 @@ func TestEventTextIsCutBetweenRunes(t *testing.T) {
 	for shift := range 4 {
 		text := strings.Repeat("x", shift) + strings.Repeat("😀", 8<<10)
 		r := &record.ModelReplied{Message: messages.Message{Content: messages.TextContent(text)}}
-		h := record.Follow(ref, record.Head{}, r)
+		h := record.Follow(record.Head{}, r)
 		var got messages.MessageEnd
 		decode(t, record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})[0].Data, &got)
 		kept, more, ok := strings.Cut(got.Text, "… (")
@@ -174,7 +174,7 @@ func TestEventOfFinishedHidesWhatOnlyTheOwnerMaySee(t *testing.T) {
 	t.Parallel()
 	r := &record.Finished{Result: fullResult()}
 	before := fullResult()
-	h := record.Follow(ref, record.Head{}, r)
+	h := record.Follow(record.Head{}, r)
 	events := record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})
 	var got messages.RunFinished
 	decode(t, events[1].Data, &got)

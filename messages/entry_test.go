@@ -85,7 +85,7 @@ func TestFollow(t *testing.T) {
 				tc.change(&want)
 			}
 			before := prior(phase)
-			got := record.Follow(ref, before, tc.record)
+			got := record.Follow(before, tc.record)
 			noDiff(t, fmt.Sprintf("%s after %q", name, phase), want, got)
 			noDiff(t, "the head before", prior(phase), before)
 		}
@@ -118,12 +118,12 @@ func TestFollowCountsAttempts(t *testing.T) {
 	} {
 		var h record.Head
 		for _, r := range tc.records {
-			h = record.Follow(ref, h, r)
+			h = record.Follow(h, r)
 		}
 		if h.Attempt != tc.want {
 			t.Errorf("%s: attempt %d, want %d", name, h.Attempt, tc.want)
 		}
-		if together := record.Follow(ref, record.Head{}, tc.records...); together.Attempt != tc.want {
+		if together := record.Follow(record.Head{}, tc.records...); together.Attempt != tc.want {
 			t.Errorf("%s, in one entry: attempt %d, want %d", name, together.Attempt, tc.want)
 		}
 	}

@@ -279,7 +279,7 @@ func (s *story) add(records ...record.Record) uint64 {
 	if n > 0 {
 		prev = s.entries[n-1].Head
 	}
-	h := record.Follow(ref, prev, records...)
+	h := record.Follow(prev, records...)
 	if !s.turns {
 		h.Session = ""
 	}

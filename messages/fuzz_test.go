@@ -71,7 +71,7 @@ func FuzzDecodeRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 		noDiff(t, "encoded", string(b), string(c))
-		h := record.Follow(ref, record.Head{}, records...)
+		h := record.Follow(record.Head{}, records...)
 		if got := len(record.Events(ref, record.Entry{Head: h, Records: records})); got != h.Events {
 			t.Errorf("%d events, and the head says %d", got, h.Events)
 		}
@@ -109,7 +109,7 @@ func FuzzDecodeHead(f *testing.F) {
 		noDiff(t, "head", h, again)
 		e := record.Entry{Head: h, Records: []record.Record{&record.Claimed{}, &record.Parked{}}}.At(9)
 		record.Events(ref, e)
-		record.Follow(ref, h, e.Records...)
+		record.Follow(h, e.Records...)
 	})
 }
 

@@ -247,7 +247,7 @@ func fullFeedback() *control.Feedback {
 }
 
 func kin() record.Head {
-	h := record.Follow(ref, record.Head{}, &record.Started{Parent: fullParent()}, fullDelegated())
+	h := record.Follow(record.Head{}, &record.Started{Parent: fullParent()}, fullDelegated())
 	h.Children.Seq, h.Children.Ended, h.Children.Completed = 12, 3, 1
 	h.ID, h.Time = ref.Run, noon
 	return h
@@ -259,14 +259,14 @@ func earlier() record.Head {
 	again.Number = 2
 	before := kin()
 	before.Children.Ended = 1
-	h := record.Follow(ref, before, again)
+	h := record.Follow(before, again)
 	h.Children.Seq = 16
 	h.ID, h.Time = ref.Run, noon
 	return h
 }
 
 func first() record.Head {
-	h := record.Follow(ref, record.Head{}, &record.Started{}, &record.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2})
+	h := record.Follow(record.Head{}, &record.Started{}, &record.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2})
 	h.ID, h.Time = ref.Run, noon
 	return h
 }
@@ -316,7 +316,7 @@ func TestGoldenEventsAreAll(t *testing.T) {
 	all := wire()
 	seen := map[string]bool{}
 	for _, r := range fullRecords() {
-		h := record.Follow(ref, record.Head{}, r)
+		h := record.Follow(record.Head{}, r)
 		for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
 			seen[e.Name()] = true
 			want, ok := all["event_"+e.Name()].(*eventOf)

@@ -95,9 +95,9 @@ func TestHeadsOfParents(t *testing.T) {
 	} {
 		d := &record.Delegated{Number: 1, Need: tc.need, Any: tc.any, Children: make([]record.Child, 3)}
 		d.Agents = make([]record.Delegatee, 1)
-		h := record.Follow(ref, record.Head{}, &record.Started{}, &record.Claimed{}, d, &record.Parked{Reason: queue.ParkChildren})
+		h := record.Follow(record.Head{}, &record.Started{}, &record.Claimed{}, d, &record.Parked{Reason: queue.ParkChildren})
 		for _, r := range tc.ends {
-			h = record.Follow(ref, h, r)
+			h = record.Follow(h, r)
 		}
 		if h.Phase != tc.want {
 			t.Errorf("%s: %s, want %s", name, h.Phase, tc.want)
@@ -119,7 +119,7 @@ func TestHeadsOfEarlierDelegations(t *testing.T) {
 		&record.Started{}, &record.Claimed{}, named(1), end(1, 0), end(1, 1), named(2), end(2, 0), named(3), end(3, 1), named(4),
 		&record.Parked{Reason: queue.ParkChildren},
 	} {
-		h = record.Follow(ref, h, r)
+		h = record.Follow(h, r)
 	}
 	untold := func() (out []string) {
 		for number := range 6 {
@@ -135,14 +135,14 @@ func TestHeadsOfEarlierDelegations(t *testing.T) {
 		t.Errorf("not told: %v, of %+v", got, h.Earlier)
 	}
 	before := h
-	h = record.Follow(ref, h, end(2, 1), end(2, 1), end(2, 0), end(1, 0), end(9, 0))
+	h = record.Follow(h, end(2, 1), end(2, 1), end(2, 0), end(1, 0), end(9, 0))
 	if got := untold(); !slices.Equal(got, []string{"3.0", "4.0", "4.1"}) || len(h.Earlier) != 1 || h.Phase != record.PhaseParked {
 		t.Errorf("not told: %v, of %+v, %s", got, h.Earlier, h.Phase)
 	}
 	if len(before.Earlier) != 2 || before.Earlier[0].Open() != 1 {
 		t.Errorf("the head before was changed: %+v", before.Earlier)
 	}
-	if h = record.Follow(ref, h, end(4, 0)); h.Phase != record.PhaseReady {
+	if h = record.Follow(h, end(4, 0)); h.Phase != record.PhaseReady {
 		t.Errorf("the end that is enough leaves it %s", h.Phase)
 	}
 }
@@ -150,14 +150,14 @@ func TestHeadsOfEarlierDelegations(t *testing.T) {
 // A child is ready for its ticket from its first record on, and its parent alone withdraws it.
 func TestHeadsOfChildren(t *testing.T) {
 	t.Parallel()
-	h := record.Follow(ref, record.Head{}, &record.Started{Parent: fullParent()})
+	h := record.Follow(record.Head{}, &record.Started{Parent: fullParent()})
 	if h.Phase != record.PhaseReady || h.Parent == nil || h.Parent.Index != 2 || h.Needs == nil {
 		t.Errorf("%+v", h)
 	}
-	if h := record.Follow(ref, h, &record.Withdrawn{Parent: "run-9"}); h.Cancel {
+	if h := record.Follow(h, &record.Withdrawn{Parent: "run-9"}); h.Cancel {
 		t.Error("withdrawn by another run")
 	}
-	if h := record.Follow(ref, h, &record.Withdrawn{Parent: "run-0"}); !h.Cancel || h.Phase != record.PhaseReady {
+	if h := record.Follow(h, &record.Withdrawn{Parent: "run-0"}); !h.Cancel || h.Phase != record.PhaseReady {
 		t.Errorf("%+v", h)
 	}
 }

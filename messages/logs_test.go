@@ -369,7 +369,7 @@ func followLog(t *testing.T, name string, entries []record.Entry) {
 	t.Helper()
 	var prev record.Head
 	for _, e := range entries {
-		want := record.Entry{Head: record.Follow(ref, prev, e.Records...), Records: e.Records}.At(e.Seq)
+		want := record.Entry{Head: record.Follow(prev, e.Records...), Records: e.Records}.At(e.Seq)
 		if e.Head.Session == "" { // it was written before heads had it
 			want.Head.Session = ""
 		}

@@ -148,7 +148,7 @@ func TestPlanEventIsBounded(t *testing.T) {
 		p.Steps = append(p.Steps, s)
 	}
 	r := &record.Planned{Decision: record.DecisionReady, Reason: strings.Repeat("\x01", 99_999), Plan: p}
-	h := record.Follow(ref, record.Head{}, r)
+	h := record.Follow(record.Head{}, r)
 	events := record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})
 	if len(events) != 1 || len(record.AppendEvent(nil, &events[0])) > messages.MaxPayload {
 		t.Fatalf("%d events, the first of %d bytes", len(events), len(record.AppendEvent(nil, &events[0])))
@@ -240,7 +240,7 @@ func TestPlanDuration(t *testing.T) {
 		"a ring ends":                   {messages.Plan{Steps: []messages.PlanStep{step("a", 1, "b"), step("b", 1, "a")}}, nil, 4},
 	} {
 		r := &record.Planned{Decision: record.DecisionReady, Plan: &tc.plan, Means: tc.means}
-		h := record.Follow(ref, record.Head{}, r)
+		h := record.Follow(record.Head{}, r)
 		var d record.PlanData
 		decode(t, record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})[0].Data, &d)
 		if d.EstimatedDuration != tc.want {

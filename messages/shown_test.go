@@ -42,7 +42,7 @@ func privateRecords() []record.Record {
 
 func eventData(t *testing.T, shown *record.Shown, r record.Record) (all []string) {
 	t.Helper()
-	h := record.Follow(ref, record.Head{Shown: shown}, r)
+	h := record.Follow(record.Head{Shown: shown}, r)
 	h.Shown = shown
 	before := string(encode(t, r))
 	for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
@@ -163,7 +163,7 @@ func BenchmarkEventsOfAStep(b *testing.B) {
 	}
 	for name, shown := range map[string]*record.Shown{"all": nil, "redacted": record.ShownByDefault()} {
 		b.Run(name, func(b *testing.B) {
-			e := record.Entry{Head: record.Follow(ref, record.Head{Shown: shown, FirstEvent: 1}, records...), Records: records}
+			e := record.Entry{Head: record.Follow(record.Head{Shown: shown, FirstEvent: 1}, records...), Records: records}
 			b.ReportAllocs()
 			for b.Loop() {
 				record.Events(ref, e)
@@ -175,8 +175,8 @@ func BenchmarkEventsOfAStep(b *testing.B) {
 // What is shown is part of the log: every later entry, whichever process appends it, has it.
 func TestHeadsKeepWhatIsShown(t *testing.T) {
 	t.Parallel()
-	h := record.Follow(ref, record.Head{}, &record.Started{Shown: &record.Shown{NoInputs: true}})
-	h = record.Follow(ref, h, &record.CancelRequested{})
+	h := record.Follow(record.Head{}, &record.Started{Shown: &record.Shown{NoInputs: true}})
+	h = record.Follow(h, &record.CancelRequested{})
 	if h.Shown == nil || !h.Shown.NoInputs {
 		t.Errorf("%+v", h.Shown)
 	}

@@ -28,7 +28,7 @@ var (
 // run is what the events of a run are derived from, as a worker does.
 func run(t *testing.T, records ...record.Record) []messages.Event {
 	t.Helper()
-	head := record.Follow(ref, record.Head{}, records...)
+	head := record.Follow(record.Head{}, records...)
 	head.ID, head.Time = "e1", noon
 	return record.Events(ref, record.Entry{Seq: 1, Head: head, Records: records})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +30,6 @@ type floorConfig struct {
 // floorRole is the floor in a process of its own: what a run sends and waits for, with the client libraries alone.
 // Nothing of Longshore is used here.
 type floorRole struct {
-	log     *slog.Logger
 	cfg     floorConfig
 	nc      *nats.Conn
 	rdb     *redis.Client

@@ -133,7 +133,7 @@ type player interface {
 // play answers the driver's requests until it closes the input.
 func play(ctx context.Context, role string, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	players := map[string]player{
-		roleServers: &serversRole{log: log}, roleWorker: &workerRole{log: log}, roleFloor: &floorRole{log: log}, roleDispatcher: &dispatcherRole{log: log},
+		roleServers: &serversRole{log: log}, roleWorker: &workerRole{log: log}, roleFloor: &floorRole{}, roleDispatcher: &dispatcherRole{log: log},
 	}
 	p := players[role]
 	if p == nil {

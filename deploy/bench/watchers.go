@@ -123,7 +123,7 @@ func (c *crowd) begin(ctx context.Context, runs int) error {
 // publish publishes the events of an entry with records, for each run.
 func (c *crowd) publish(ctx context.Context, seq uint64, records ...record.Record) error {
 	for i, run := range c.runs {
-		h := record.Follow(run, c.heads[i], records...)
+		h := record.Follow(c.heads[i], records...)
 		h.Time = time.Now()
 		c.heads[i] = h
 		runlog.Publish(ctx, run, &record.Entry{Seq: seq, Head: h, Records: records}, c.out[i])
@@ -224,7 +224,7 @@ func (c *crowd) await(ctx context.Context, n int) error {
 func (c *crowd) finish(ctx context.Context) error {
 	for i, run := range c.runs {
 		end := &record.Finished{Result: messages.AgentResult{ID: run.Run, Success: true, Status: messages.StatusCompleted}}
-		h := record.Follow(run, c.heads[i], end)
+		h := record.Follow(c.heads[i], end)
 		h.Time = time.Now()
 		events := record.Events(run, record.Entry{Seq: watchRounds + 2, Head: h, Records: []record.Record{end}})
 		c.out[i].Publish(ctx, watchRounds+2, slices.Values(events[:1]))

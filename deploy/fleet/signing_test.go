@@ -37,7 +37,7 @@ func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := record.Entry{Head: record.Follow(run, last.Head, r), Records: []record.Record{r}}
+	e := record.Entry{Head: record.Follow(last.Head, r), Records: []record.Record{r}}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
 	seq, err := runlogs.New(b, runlogs.Config{}).Append(ctx, run, last.Seq, e)
 	if err == nil {

@@ -155,7 +155,7 @@ func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Cli
 
 func endOf(run messages.Ref, last record.Entry, k *runlog.Controller, res messages.AgentResult) record.Entry {
 	end := &record.Finished{Result: res}
-	h := record.Follow(run, last.Head, end)
+	h := record.Follow(last.Head, end)
 	h.ID, h.Time = k.NewID(), k.Now().UTC()
 	return record.Entry{Head: h, Records: []record.Record{end}}
 }

@@ -32,7 +32,6 @@ const (
 	StatusNoResponders = "503"
 	statusIdle         = "100"
 	StatusTimeout      = "408"
-	statusConflict     = "409"
 )
 
 // Page asks for messages of a subject, oldest first.

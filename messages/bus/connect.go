@@ -15,27 +15,23 @@ import (
 
 // Defaults of a connection.
 const (
-	defaultConnectWait  = 10 * time.Second       // a fleet that starts together waits for its server
-	defaultPingInterval = 20 * time.Second       // two lost pings, and the connection counts as dead
-	dialTimeout         = 2 * time.Second        // of one attempt
-	reconnectWait       = 250 * time.Millisecond // a server that restarts is back within a second
-	reconnectJitter     = 250 * time.Millisecond // so that a fleet does not come back in one instant
+	defaultConnectWait = 10 * time.Second       // a fleet that starts together waits for its server
+	pingInterval       = 20 * time.Second       // two lost pings, and the connection counts as dead
+	dialTimeout        = 2 * time.Second        // of one attempt
+	reconnectWait      = 250 * time.Millisecond // a server that restarts is back within a second
+	reconnectJitter    = 250 * time.Millisecond // so that a fleet does not come back in one instant
 )
 
 // ConnConfig says how to reach NATS.
 type ConnConfig struct {
-	URL          string        // one or more, separated by commas. Default nats://127.0.0.1:4222
-	Name         string        // shown in the server's list of connections
-	InboxPrefix  string        // what this client may subscribe for replies. Default _INBOX
-	CredsFile    string        // a user's JWT and key
-	NKeyFile     string        // a user's nkey seed; not both
-	CAFile       string        // trusted besides the system's
-	PingInterval time.Duration // Default 20 s
-	Wait         time.Duration // how long Connect tries. Default 10 s
-	Log          *slog.Logger  // default: discarded
-
-	// InProcess, if set, is an embedded server to talk to without a socket; URL does not count then.
-	InProcess nats.InProcessConnProvider
+	URL         string        // one or more, separated by commas. Default nats://127.0.0.1:4222
+	Name        string        // shown in the server's list of connections
+	InboxPrefix string        // what this client may subscribe for replies. Default _INBOX
+	CredsFile   string        // a user's JWT and key
+	NKeyFile    string        // a user's nkey seed; not both
+	CAFile      string        // trusted besides the system's
+	Wait        time.Duration // how long Connect tries. Default 10 s
+	Log         *slog.Logger  // default: discarded
 }
 
 // Options are what every client of Longshore needs, also if another package opens the connection: nothing is buffered while
@@ -54,7 +50,7 @@ func Options(cfg ConnConfig) ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(), // credentials are rotated in place
 		nats.PermissionErrOnSubscribe(true),
 		nats.Timeout(dialTimeout),
-		nats.PingInterval(cmp.Or(cfg.PingInterval, defaultPingInterval)),
+		nats.PingInterval(pingInterval),
 		nats.Name(cfg.Name),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""
@@ -79,9 +75,6 @@ func Options(cfg ConnConfig) ([]nats.Option, error) {
 	if cfg.CAFile != "" {
 		opts = append(opts, nats.RootCAs(cfg.CAFile))
 	}
-	if cfg.InProcess != nil {
-		opts = append(opts, nats.InProcessServer(cfg.InProcess))
-	}
 	switch {
 	case cfg.CredsFile != "" && cfg.NKeyFile != "":
 		return nil, errors.New("give either a credentials file or an nkey file, not both")
@@ -103,9 +96,6 @@ func Connect(ctx context.Context, cfg ConnConfig) (*nats.Conn, error) {
 	servers, shown, err := parseServers(cmp.Or(cfg.URL, nats.DefaultURL))
 	if err != nil {
 		return nil, err
-	}
-	if cfg.InProcess != nil {
-		servers, shown = "", "the embedded server"
 	}
 	opts, err := Options(cfg)
 	if err != nil {

@@ -101,7 +101,7 @@ func (h *Head) Matches(records []Record) bool {
 
 // Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
 // empty log). It fills everything but ID, Time, EventsThrough and the Alone of a claim. Pure.
-func Follow(run messages.Ref, prev Head, records ...Record) Head {
+func Follow(prev Head, records ...Record) Head {
 	return kinds().follow(prev, records)
 }
 

@@ -16,7 +16,7 @@ func ExampleEachEvent() {
 		{&record.Claimed{Claim: "c-1", Worker: "w-1", Ticket: 1, Delivery: 1}},
 		{&record.StepStarted{Step: 1}},
 	} {
-		head = record.Follow(run, head, records...)
+		head = record.Follow(head, records...)
 		entry := record.Entry{Head: head, Records: records}
 		for e := range record.EachEvent(run, &entry, func(string) bool { return true }) {
 			fmt.Println(e.Sequence, e.Name())

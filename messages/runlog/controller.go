@@ -120,7 +120,7 @@ func (k *Controller) append(ctx context.Context, run messages.Ref, last record.E
 
 // appendListed is append for a run that stays in the list of those that wait.
 func (k *Controller) appendListed(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
-	h := record.Follow(run, last.Head, rs...)
+	h := record.Follow(last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
 	e := record.Entry{Head: h, Records: rs}
 	seq, err := k.Log.Append(ctx, run, last.Seq, e)

@@ -17,7 +17,7 @@ func ExampleMemory() {
 	ctx, run := context.Background(), messages.Ref{Tenant: "acme", Run: "greeting"}
 	var log runlog.Memory
 	entry := func(id string, prev record.Head, r record.Record) record.Entry {
-		head := record.Follow(run, prev, r)
+		head := record.Follow(prev, r)
 		head.ID = id
 		return record.Entry{Head: head, Records: []record.Record{r}}
 	}

@@ -26,9 +26,6 @@ func Find(name, text string) (found []Span) {
 	return nil
 }
 
-// Holds reports whether a text holds anything of any category.
-func Holds(text string) bool { return len(spans(text)) > 0 }
-
 // Redact returns a text with a Mark in the place of all that is found. A text without any is returned as it is.
 func Redact(text string) string {
 	found := spans(text)

@@ -282,7 +282,7 @@ func (a *Auditor) work(ctx context.Context) {
 				}
 				if ctx.Err() == nil {
 					a.cfg.Log.WarnContext(ctx, "compare a run", "task_id", j.run.Run, "tenant", j.run.Tenant, "err", err)
-					_ = pause(ctx, a.cfg.Pause) // cut short by the end of ctx
+					_ = bus.Pause(ctx, a.cfg.Pause) // cut short by the end of ctx
 				}
 			}
 			close(j.done)

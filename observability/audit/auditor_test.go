@@ -212,7 +212,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := record.Follow(active, first.Head, &record.CancelRequested{ID: "c"})
+	h := record.Follow(first.Head, &record.CancelRequested{ID: "c"})
 	h.ID, h.Time, h.EventsThrough = "e2", p.controller.Now(), first.Seq // it says that the first two events are stored
 	if _, err := runlogs.New(p.bus, runlogs.Config{}).Append(t.Context(), active, first.Seq, record.Entry{Head: h, Records: []record.Record{&record.CancelRequested{ID: "c"}}}); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func (c *comparer) compare(ctx context.Context, run messages.Ref, through bool) 
 	var out *Comparison
 	for try := range compareTries {
 		if try > 0 {
-			if err := pause(ctx, c.pause); err != nil {
+			if err := bus.Pause(ctx, c.pause); err != nil {
 				return nil, err
 			}
 		}
@@ -181,17 +181,6 @@ func (c *comparer) sweep(ctx context.Context, settled time.Duration, found func(
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // tenantToken returns the tenant in a subject of EVENTS, or "". The subject may be anything: any publisher may have chosen it.

@@ -117,7 +117,7 @@ func (h *hall) story(run string) *story {
 // add makes an entry, a second after the last, and waits until its events are stored.
 func (s *story) add(records ...record.Record) {
 	s.h.t.Helper()
-	s.head = record.Follow(s.run, s.head, records...)
+	s.head = record.Follow(s.head, records...)
 	s.head.Time = noon().Add(time.Duration(s.n) * time.Second)
 	s.n++
 	events := record.Events(s.run, record.Entry{Seq: uint64(s.n), Head: s.head, Records: records})

@@ -14,7 +14,6 @@ func parked(t *testing.T) (*agent.State, *record.Decided) {
 	t.Helper()
 	d := messages.Definition{Name: "a", Tools: []string{"rm"}}
 	d.SetDefaults()
-	run := messages.Ref{Tenant: "t", Run: "r"}
 	call := messages.ToolCall{ID: "c1", Name: "rm", Arguments: `{"path":"x"}`}
 	asked := messages.NewApproval("a", 1, "", call)
 	records := []record.Record{
@@ -29,7 +28,7 @@ func parked(t *testing.T) (*agent.State, *record.Decided) {
 		&record.Parked{Reason: queue.ParkApproval, Call: "c1", Approval: asked},
 	}
 	s := &agent.State{}
-	e := record.Entry{Head: record.Follow(run, record.Head{}, records...), Records: records}
+	e := record.Entry{Head: record.Follow(record.Head{}, records...), Records: records}
 	if err := s.Apply(e.At(7)); err != nil {
 		t.Fatal(err)
 	}

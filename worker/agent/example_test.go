@@ -29,7 +29,7 @@ func ExampleState_Apply() {
 			Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("Hello, harbour.")},
 		},
 	} {
-		head = record.Follow(run, head, r)
+		head = record.Follow(head, r)
 		if err := state.Apply(record.Entry{Seq: uint64(i + 1), Head: head, Records: []record.Record{r}}); err != nil {
 			panic(err)
 		}

@@ -24,11 +24,10 @@ const (
 
 // BreakerConfig says when calls to a model stop for a while.
 type BreakerConfig struct {
-	Failures int              // In a row that open a circuit. Default 5; negative: never.
-	First    time.Duration    // How long it is open the first time; doubled each time in a row. Default 5 s.
-	Longest  time.Duration    // Default 5 min; at once when the key is refused or its credit is used up.
-	Now      func() time.Time // Default: the clock.
-	Random   func() float64   // In [0, 1), for jitter; safe for concurrent use. Default: the runtime's.
+	Failures int            // In a row that open a circuit. Default 5; negative: never.
+	First    time.Duration  // How long it is open the first time; doubled each time in a row. Default 5 s.
+	Longest  time.Duration  // Default 5 min; at once when the key is refused or its credit is used up.
+	Random   func() float64 // In [0, 1), for jitter; safe for concurrent use. Default: the runtime's.
 }
 
 // Circuit is what is known about the failures of one model of one endpoint.
@@ -59,10 +58,7 @@ type failing struct {
 func newCircuits(c BreakerConfig) *circuits {
 	config := circuit.Config{
 		Failures: cmp.Or(c.Failures, defaultFailures), First: cmp.Or(c.First, defaultFirstOpen),
-		Longest: cmp.Or(c.Longest, defaultMaxOpen), Probing: probeWait, Now: c.Now, Random: c.Random,
-	}
-	if config.Now == nil {
-		config.Now = time.Now
+		Longest: cmp.Or(c.Longest, defaultMaxOpen), Probing: probeWait, Now: time.Now, Random: c.Random,
 	}
 	if config.Random == nil {
 		config.Random = rand.Float64

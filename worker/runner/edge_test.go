@@ -153,7 +153,7 @@ func lose(t *testing.T, k *runlog.Controller, log *runlog.Memory) record.Entry {
 		t.Fatal(err)
 	}
 	again := &record.Claimed{Claim: "dead-2", Worker: "w1", Ticket: 7, Delivery: 1}
-	e = record.Entry{Head: record.Follow(rrun, e.Head, again), Records: []record.Record{again}}
+	e = record.Entry{Head: record.Follow(e.Head, again), Records: []record.Record{again}}
 	e.Head.ID = "again"
 	seq, err := log.Append(t.Context(), rrun, 1, e)
 	if err != nil {
@@ -225,7 +225,7 @@ func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = r.Run(context.Background(), tk) }()
 	<-waits
-	h := record.Follow(rrun, e.Head, &record.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3})
+	h := record.Follow(e.Head, &record.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3})
 	h.ID = "other"
 	if _, err := log.Append(context.Background(), rrun, e.Seq, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3}}}); err != nil {
 		t.Fatal(err)
@@ -438,7 +438,7 @@ func TestCacheHoldsGarbage(t *testing.T) {
 			start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 			start.Agent.Name = "a"
 			start.Agent.SetDefaults()
-			h := record.Follow(rrun, record.Head{}, start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1})
+			h := record.Follow(record.Head{}, start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1})
 			h.ID, h.Time = "one", time.Now()
 			seq, err := log.Append(context.Background(), rrun, 0, record.Entry{Head: h, Records: []record.Record{
 				start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1},

@@ -151,7 +151,7 @@ func (x *journal) append(ctx context.Context, last uint64, prev *record.Head, rs
 
 // entry returns the entry to append after one with the head prev.
 func (x *journal) entry(prev *record.Head, rs []record.Record) *record.Entry {
-	e := &record.Entry{Head: record.Follow(x.run, *prev, rs...), Records: rs}
+	e := &record.Entry{Head: record.Follow(*prev, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = x.cfg.Controller.NewID(), x.now()
 	e.Head.EventsThrough = max(prev.EventsThrough, x.out.Through())
 	if x.trial != nil && e.Head.Has(record.KindClaimed) {

@@ -93,7 +93,7 @@ func put(t *testing.T, log *runlog.Memory, records ...record.Record) record.Entr
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := record.Entry{Head: record.Follow(ownRun, last.Head, records...), Records: records}
+	e := record.Entry{Head: record.Follow(last.Head, records...), Records: records}
 	e.Head.ID, e.Head.Time = fmt.Sprint("e", last.Seq+1), ownTime
 	seq, err := log.Append(t.Context(), ownRun, last.Seq, e)
 	if err != nil {

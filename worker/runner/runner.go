@@ -173,7 +173,6 @@ type Runner struct {
 
 // Stats count what no event shows.
 type Stats struct {
-	Active   int    // runs in hand
 	Claims   uint64 // claims made
 	Reclaims uint64 // of these, after another claim without its end
 	Fenced   uint64 // appends refused because another worker owns the run
@@ -266,9 +265,7 @@ func (r *Runner) Drain() { r.stop.Do(func() { close(r.drain) }) }
 func (r *Runner) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.stats
-	s.Active = len(r.active)
-	return s
+	return r.stats
 }
 
 func (r *Runner) count(f func(*Stats)) {

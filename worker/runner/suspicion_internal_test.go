@@ -3,7 +3,6 @@ package runner
 import (
 	"testing"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -47,7 +46,6 @@ func TestWeigh(t *testing.T) {
 }
 
 func TestLossesOfALog(t *testing.T) {
-	run := messages.Ref{Tenant: "t", Run: "r"}
 	claim := func() record.Record { return &record.Claimed{Claim: "c", Ticket: 7} }
 	start := []record.Record{&record.Started{}, claim(), &record.StepStarted{Step: 1}}
 	acts := []record.Record{&record.ModelReplied{Step: 1}, &record.ToolStarted{Step: 1}}
@@ -69,7 +67,7 @@ func TestLossesOfALog(t *testing.T) {
 		var l losses
 		var prev record.Head
 		for _, records := range tc.log {
-			h := record.Follow(run, prev, records...)
+			h := record.Follow(prev, records...)
 			l.count(&prev, &h)
 			prev = h
 		}

@@ -4,8 +4,6 @@ package audit
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,28 +34,14 @@ func keyCommand(raw bool) *cobra.Command {
 		Use: "key FILE", Short: "Make the key pair that signs the audit",
 		Long: "Write a new secret key to FILE, which must not exist, and print its public key. Give the auditor the file\n" +
 			"(--key), and give the public key to those who verify the audit (--public-key).",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return render.Usagef("needs the name of one file, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := audit.NewKey()
 			if err != nil {
 				return err
 			}
-			const private = 0o600
-			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
-			if errors.Is(err, fs.ErrExist) {
-				return render.Usagef("%s exists already", args[0])
-			}
-			if err != nil {
-				return fmt.Errorf("write the key: %w", err)
-			}
-			_, err = f.WriteString(key.Seed() + "\n")
-			if err := errors.Join(err, f.Close()); err != nil {
-				return fmt.Errorf("write the key: %w", err)
+			if err := render.WriteKey(args[0], key.Seed()); err != nil {
+				return err
 			}
 			if *asJSON {
 				return render.WriteJSON(cmd, map[string]string{"key": key.Public()}, raw)

@@ -18,7 +18,6 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is what Admission works with.
@@ -50,7 +49,7 @@ func New(cfg Config) *Admission { return &Admission{cfg: cfg} }
 func (a *Admission) Handlers() request.Handlers {
 	return request.Handlers{
 		control.SubjectSubmit: a.Submit,
-		control.SubjectVerify: a.verify,
+		control.SubjectVerify: request.Read(a.verify),
 		control.SubjectAdmit:  request.Read(a.answerAdmit),
 	}
 }
@@ -102,11 +101,7 @@ func (a *Admission) Accept(ctx context.Context, t *messages.Task, fresh bool) (d
 }
 
 // verify reports whether the run of an id is the one of a task.
-func (a *Admission) verify(ctx context.Context, body []byte) (any, error) {
-	var req control.VerifyRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (a *Admission) verify(ctx context.Context, req control.VerifyRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is what Approvals works with.
@@ -33,10 +32,10 @@ func New(cfg Config) *Approvals { return &Approvals{cfg} }
 // Handlers are the requests about approvals and questions.
 func (ap *Approvals) Handlers() request.Handlers {
 	return request.Handlers{
-		control.SubjectApprovals: ap.approvals,
-		control.SubjectApprove:   ap.approve,
-		control.SubjectDeny:      ap.deny,
-		control.SubjectAnswer:    ap.answerQuestion,
+		control.SubjectApprovals: request.Read(ap.approvals),
+		control.SubjectApprove:   request.Read(ap.approve),
+		control.SubjectDeny:      request.Read(ap.deny),
+		control.SubjectAnswer:    request.Read(ap.answerQuestion),
 	}
 }
 
@@ -45,11 +44,7 @@ const maxAsking = 10_000
 
 // approvals lists the calls that wait for an approval. A list of the bus says which runs wait for a person; what they
 // wait for now, their logs say. The cost grows with what waits, not with what has ended.
-func (ap *Approvals) approvals(ctx context.Context, body []byte) (any, error) {
-	var req control.ApprovalsRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (ap *Approvals) approvals(ctx context.Context, req control.ApprovalsRequest) (any, error) {
 	req, err := req.Check()
 	if err != nil {
 		return nil, err

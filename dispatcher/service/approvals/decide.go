@@ -17,20 +17,16 @@ import (
 )
 
 // approve lets the call be made that a run waits with, or the run go beyond its budget.
-func (ap *Approvals) approve(ctx context.Context, body []byte) (any, error) {
-	return ap.decide(ctx, body, false)
+func (ap *Approvals) approve(ctx context.Context, req control.DecisionRequest) (any, error) {
+	return ap.decide(ctx, &req, false)
 }
 
 // deny has the call that a run waits with answered by a refusal, or ends the run at its budget.
-func (ap *Approvals) deny(ctx context.Context, body []byte) (any, error) {
-	return ap.decide(ctx, body, true)
+func (ap *Approvals) deny(ctx context.Context, req control.DecisionRequest) (any, error) {
+	return ap.decide(ctx, &req, true)
 }
 
-func (ap *Approvals) decide(ctx context.Context, body []byte, denied bool) (any, error) {
-	var req control.DecisionRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (ap *Approvals) decide(ctx context.Context, req *control.DecisionRequest, denied bool) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()
@@ -57,7 +53,7 @@ func (ap *Approvals) decide(ctx context.Context, body []byte, denied bool) (any,
 	case req.Call == "":
 		return nil, request.Conflict("the run waits for no approval")
 	case asked == nil || w.parked.Call != req.Call:
-		return ap.decidedBefore(ctx, ref, w, &req, id, denied)
+		return ap.decidedBefore(ctx, ref, w, req, id, denied)
 	case req.Hash != "" && req.Hash != asked.Hash:
 		return nil, request.Conflict("the arguments of the call differ from those that were decided about; review them again")
 	}
@@ -69,7 +65,6 @@ func (ap *Approvals) decide(ctx context.Context, body []byte, denied bool) (any,
 
 // waits is what a run waited for last.
 type waits struct {
-	last   record.Entry
 	park   uint64         // sequence of the park
 	parked *record.Parked // nil: it never waited, or is only queued
 }
@@ -87,7 +82,7 @@ func (ap *Approvals) waiting(ctx context.Context, ref messages.Ref) (w waits, er
 	if err != nil || q != nil {
 		return w, err
 	}
-	w.last, w.park = last, last.Head.ParkSeq
+	w.park = last.Head.ParkSeq
 	w.parked, _, err = ap.cfg.Controller.Park(ctx, ref, last)
 	return w, err
 }
@@ -149,11 +144,7 @@ func (ap *Approvals) decidedBefore(
 }
 
 // answerQuestion answers the question that a run waits with.
-func (ap *Approvals) answerQuestion(ctx context.Context, body []byte) (any, error) {
-	var req control.AnswerRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (ap *Approvals) answerQuestion(ctx context.Context, req control.AnswerRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()

@@ -52,11 +52,11 @@ func New(cfg Config) *Batches {
 // Handlers are the requests about batches.
 func (bs *Batches) Handlers() request.Handlers {
 	return request.Handlers{
-		control.SubjectBatchOpen:   bs.openBatch,
-		control.SubjectBatchSeal:   bs.sealBatch,
+		control.SubjectBatchOpen:   request.Read(bs.openBatch),
+		control.SubjectBatchSeal:   request.Read(bs.sealBatch),
 		control.SubjectBatchStatus: bs.batchStatus,
-		control.SubjectBatchList:   bs.batchList,
-		control.SubjectBatchCancel: bs.cancelBatch,
+		control.SubjectBatchList:   request.Read(bs.batchList),
+		control.SubjectBatchCancel: request.Read(bs.cancelBatch),
 	}
 }
 
@@ -91,11 +91,7 @@ func (bs *Batches) changeBatch(ctx context.Context, ref messages.BatchRef, fresh
 }
 
 // openBatch begins a batch or an attempt to continue with one. A batch whose lines are all there is returned as it is.
-func (bs *Batches) openBatch(ctx context.Context, body []byte) (any, error) {
-	var req control.BatchOpen
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (bs *Batches) openBatch(ctx context.Context, req control.BatchOpen) (any, error) {
 	now := bs.cfg.Now()
 	if err := errors.Join(req.BatchRef.Check(), req.BatchSettings.Check(now), bs.cfg.Webhooks.Check(req.Webhook)); err != nil {
 		return nil, err
@@ -125,11 +121,7 @@ func (bs *Batches) openBatch(ctx context.Context, body []byte) (any, error) {
 }
 
 // sealBatch begins to run a batch whose lines are all stored, or ends one with wrong lines.
-func (bs *Batches) sealBatch(ctx context.Context, body []byte) (any, error) {
-	var req control.BatchSeal
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (bs *Batches) sealBatch(ctx context.Context, req control.BatchSeal) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -210,11 +202,7 @@ func (bs *Batches) countOutcomes(ctx context.Context, head *messages.Batch) erro
 }
 
 // batchList is what heads say; the newest outcomes are not in it.
-func (bs *Batches) batchList(ctx context.Context, body []byte) (any, error) {
-	var req control.BatchListRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (bs *Batches) batchList(ctx context.Context, req control.BatchListRequest) (any, error) {
 	if req.Tenant == "" {
 		req.Tenant = messages.DefaultTenant
 	}
@@ -257,11 +245,7 @@ func newest(list *control.BatchList, limit int) {
 }
 
 // cancelBatch records that a batch is to stop. The pump does it.
-func (bs *Batches) cancelBatch(ctx context.Context, body []byte) (any, error) {
-	var req control.CancelRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (bs *Batches) cancelBatch(ctx context.Context, req control.CancelRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Batch()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is what Feedback works with.
@@ -34,18 +33,14 @@ func New(cfg Config) *Feedback { return &Feedback{cfg} }
 // Handlers are the requests about feedback.
 func (fb *Feedback) Handlers() request.Handlers {
 	return request.Handlers{
-		control.SubjectFeedback:     fb.feedback,
+		control.SubjectFeedback:     request.Read(fb.feedback),
 		control.SubjectFeedbackList: fb.feedbackList,
 	}
 }
 
 // feedback stores what a person thinks of a run as an event that is not one of the run's: nothing may come after the end
 // of those, and the worker of the run need not know.
-func (fb *Feedback) feedback(ctx context.Context, body []byte) (any, error) {
-	var req control.FeedbackRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (fb *Feedback) feedback(ctx context.Context, req control.FeedbackRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()

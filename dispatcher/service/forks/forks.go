@@ -35,18 +35,14 @@ func New(cfg Config) *Forks { return &Forks{cfg} }
 
 // Handlers are the requests for forks.
 func (fs *Forks) Handlers() request.Handlers {
-	return request.Handlers{control.SubjectFork: fs.fork}
+	return request.Handlers{control.SubjectFork: request.Read(fs.fork)}
 }
 
 // maxPrefix bounds what a fork keeps of another run, in bytes as records.
 const maxPrefix = 16 << 20
 
 // fork makes a run that begins with what another one has done.
-func (fs *Forks) fork(ctx context.Context, body []byte) (any, error) {
-	var req control.ForkRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (fs *Forks) fork(ctx context.Context, req control.ForkRequest) (any, error) {
 	from, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func New(cfg Config) *History { return &History{cfg: cfg} }
 // Handlers are the requests for pages.
 func (h *History) Handlers() request.Handlers {
 	return request.Handlers{
-		control.SubjectLog:    h.log,
+		control.SubjectLog:    request.Read(h.log),
 		control.SubjectEvents: request.Read(h.events),
 	}
 }

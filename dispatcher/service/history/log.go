@@ -8,18 +8,13 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of a page of a log.
 const maxPageEntries = 256
 
 // log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
-func (h *History) log(ctx context.Context, body []byte) (any, error) {
-	var req control.LogRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (h *History) log(ctx context.Context, req control.LogRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err

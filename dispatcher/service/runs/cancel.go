@@ -15,11 +15,7 @@ import (
 const MaxCancelText = 1 << 10
 
 // cancel records the request and tells the worker. A run that has not begun is ended here and now.
-func (rs *Runs) cancel(ctx context.Context, body []byte) (any, error) {
-	var req control.CancelRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (rs *Runs) cancel(ctx context.Context, req control.CancelRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err

@@ -15,11 +15,7 @@ import (
 )
 
 // result answers with the result of a run that has ended.
-func (rs *Runs) result(ctx context.Context, body []byte) (any, error) {
-	var req control.ResultRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (rs *Runs) result(ctx context.Context, req control.ResultRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err

@@ -42,9 +42,9 @@ func New(cfg Config) *Runs { return &Runs{cfg} }
 func (rs *Runs) Handlers() request.Handlers {
 	return request.Handlers{
 		control.SubjectStatus: rs.status,
-		control.SubjectResult: rs.result,
-		control.SubjectCancel: rs.cancel,
-		control.SubjectSteer:  rs.steer,
+		control.SubjectResult: request.Read(rs.result),
+		control.SubjectCancel: request.Read(rs.cancel),
+		control.SubjectSteer:  request.Read(rs.steer),
 	}
 }
 

@@ -9,15 +9,10 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // steer records a message to a run. Its owner finds the record at its next append: nothing need be aborted for it.
-func (rs *Runs) steer(ctx context.Context, body []byte) (any, error) {
-	var req control.SteerRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (rs *Runs) steer(ctx context.Context, req control.SteerRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()

@@ -87,7 +87,7 @@ func NewTask(run messages.Ref) *messages.Task {
 // Step is a small entry.
 func Step(id string, n int) record.Entry {
 	e := record.Entry{Records: []record.Record{&record.StepStarted{Step: n}}}
-	e.Head = record.Follow(messages.Ref{}, record.Head{}, e.Records...)
+	e.Head = record.Follow(record.Head{}, e.Records...)
 	e.Head.ID, e.Head.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return e
 }
@@ -192,7 +192,7 @@ func Numbers(from, to uint64) []uint64 {
 func LogOf(t *testing.T, b *bus.Bus, run messages.Ref, rs ...record.Record) {
 	t.Helper()
 	begin := &record.Started{Task: messages.Task{ID: run.Run, Tenant: run.Tenant, Session: "s"}}
-	h := record.Follow(run, record.Head{}, append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
+	h := record.Follow(record.Head{}, append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
 	h.ID, h.Time = messages.NewID(time.Now()), time.Now().UTC()
 	if _, err := Logs(b).Append(Context(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
 		t.Fatal(err)

@@ -17,9 +17,8 @@ var ErrNoLetter = control.ErrNoLetter
 
 // Letter is a dead letter as the stream has it.
 type Letter struct {
-	Seq    uint64
-	Stored time.Time
-	Of     control.DeadOf
+	Seq uint64
+	Of  control.DeadOf
 	messages.Dead
 }
 
@@ -53,7 +52,7 @@ func (st *Store) List(ctx context.Context, tenant string, after uint64, since *t
 
 // Read reads a letter; what is none is counted.
 func (st *Store) Read(m bus.Message) (d Letter, ok bool) {
-	d = Letter{Seq: m.Seq, Stored: m.Time}
+	d = Letter{Seq: m.Seq}
 	if d.Of, ok = control.ParseDeadSubject(m.Subject); !ok || strict.Decode(m.Data, &d.Dead) != nil {
 		st.bus.Foreign()
 		return d, false

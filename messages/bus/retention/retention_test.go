@@ -29,7 +29,7 @@ func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) erro
 	)
 	result := messages.EndedResult(run, nil, messages.StatusCompleted, nil, time.Now(), time.Now())
 	for i, r := range []record.Record{&record.Claimed{Claim: "c"}, &record.Finished{Result: result}} {
-		head = record.Follow(run, head, r)
+		head = record.Follow(head, r)
 		head.ID, head.Time = strconv.Itoa(i), time.Now()
 		e := record.Entry{Head: head, Records: []record.Record{r}}
 		var err error
@@ -59,7 +59,7 @@ func TestRetain(t *testing.T) {
 	kept := retention.New(b, bustest.Logs(b))
 	ended, goes := messages.Ref{Tenant: "acme", Run: "ended"}, messages.Ref{Tenant: "acme", Run: "goes-on"}
 	for _, run := range []messages.Ref{ended, goes} {
-		h := record.Follow(run, record.Head{}, &record.Claimed{Claim: "c"})
+		h := record.Follow(record.Head{}, &record.Claimed{Claim: "c"})
 		h.ID, h.Time = "01", time.Now()
 		if _, err := bustest.Logs(b).Append(bustest.Context(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
 			t.Fatal(err)

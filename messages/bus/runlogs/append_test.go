@@ -296,7 +296,7 @@ func TestReadOfANewerVersion(t *testing.T) {
 func TestBlobs(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	large := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 600<<10)}}}
-	large.Head = record.Follow(bustest.Run(), record.Head{}, large.Records...)
+	large.Head = record.Follow(record.Head{}, large.Records...)
 	large.Head.ID = "01"
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, large)
 	large.Head.ID = "02"
@@ -327,7 +327,7 @@ func TestInlineIsASetting(t *testing.T) {
 		b, nc := bustest.OpenNew(t)
 		logs := runlogs.New(b, runlogs.Config{Inline: inline})
 		e := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 8<<10)}}}
-		e.Head = record.Follow(bustest.Run(), record.Head{}, e.Records...)
+		e.Head = record.Follow(record.Head{}, e.Records...)
 		e.Head.ID = "01"
 		bustest.MustAppend(t, logs, bustest.Run(), 0, e)
 		if n := bustest.StreamLength(t, nc, bus.StreamBlobs); n != want {

@@ -77,7 +77,7 @@ func (c *court) append(logs *runlogs.Store, rs ...record.Record) uint64 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	e := record.Entry{Head: record.Follow(c.run, last.Head, rs...), Records: rs}
+	e := record.Entry{Head: record.Follow(last.Head, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
 	seq, err := logs.Append(bustest.Context(c.t), c.run, last.Seq, e)
 	if err != nil {

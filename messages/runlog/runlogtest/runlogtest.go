@@ -53,7 +53,7 @@ func Ref(id string) messages.Ref { return messages.Ref{Tenant: "suite", Run: id}
 
 // entry is a valid entry with records; id makes it the one it is.
 func entry(id string, records ...record.Record) record.Entry {
-	h := record.Follow(messages.Ref{}, record.Head{}, records...)
+	h := record.Follow(record.Head{}, records...)
 	h.ID, h.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	return record.Entry{Head: h, Records: records}
 }

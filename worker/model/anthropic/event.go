@@ -74,7 +74,6 @@ const (
 	messageStart = "message_start"
 	blockStart   = "content_block_start"
 	blockDelta   = "content_block_delta"
-	blockStop    = "content_block_stop"
 	messageDelta = "message_delta"
 	messageStop  = "message_stop"
 	errorEvent   = "error"

@@ -40,7 +40,7 @@ func (x *exchange) send(ctx context.Context, b *body) error {
 	if !c.NoAuth {
 		req.Header.Set("X-Api-Key", c.APIKey)
 	}
-	_, err = x.Do(req) //nolint:bodyclose // the call is closed
+	err = x.Do(req)
 	if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
 		return x.refusal(no)
 	}

@@ -15,8 +15,6 @@ type fault struct {
 	html      bool
 }
 
-func (f *fault) Error() string { return f.message }
-
 // maxFaultDepth bounds how deep errors in errors are read.
 const maxFaultDepth = 4
 

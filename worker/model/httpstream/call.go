@@ -57,18 +57,17 @@ func (r *RefusalError) Error() string { return fmt.Sprintf("HTTP %d", r.Status) 
 
 // Do sends the request, at most once for a call, whose context becomes the request's. Its error is a *RefusalError, which only the leaf can read, or an
 // *model.Error. The body of the response is the call itself: see Read.
-func (c *Call) Do(req *http.Request) (*http.Response, error) {
+func (c *Call) Do(req *http.Request) error {
 	req = req.WithContext(c.ctx)
 	beginLate(req, c.begin)
 	c.sent = time.Now()
 	c.dog.arm(c.client.config.StartTimeout, errNoHeaders)
-	resp, err := c.client.http.Do(req) //nolint:gosec // the operator's endpoint, and redirects are not followed
+	resp, err := c.client.http.Do(req) //nolint:gosec,bodyclose // the operator's endpoint, and redirects are not followed; Close closes it
 	c.dog.stop()
 	if err != nil {
-		return nil, c.unreachable(err)
+		return c.unreachable(err)
 	}
 	c.body = resp.Body
-	resp.Body = c
 	c.Status = resp.StatusCode
 	for _, name := range c.client.config.RequestIDs {
 		if id := resp.Header.Get(name); id != "" {
@@ -78,14 +77,14 @@ func (c *Call) Do(req *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case c.Status >= 200 && c.Status < 300:
-		return resp, nil
+		return nil
 	case c.Status >= 300 && c.Status < 400:
-		return nil, c.redirect(resp)
+		return c.redirect(resp)
 	}
 	c.dog.arm(c.client.config.IdleTimeout, errIdle)
 	body, _ := io.ReadAll(io.LimitReader(c.body, MaxErrorBody)) // a part of it tells enough
 	c.dog.stop()
-	return nil, &RefusalError{Header: resp.Header, Body: body, Status: c.Status}
+	return &RefusalError{Header: resp.Header, Body: body, Status: c.Status}
 }
 
 // Read reads the answer within the bounds of size and time.

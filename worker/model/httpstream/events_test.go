@@ -31,7 +31,7 @@ func open(t *testing.T, r io.Reader, c httpstream.Config) *httpstream.Call {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call.Do(req); err != nil {
+	if err := call.Do(req); err != nil {
 		t.Fatal(err)
 	}
 	return call
@@ -170,7 +170,7 @@ func BenchmarkEvents(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := call.Do(req); err != nil {
+				if err := call.Do(req); err != nil {
 					b.Fatal(err)
 				}
 				events, _, err := call.Answer()

@@ -45,7 +45,7 @@ func talk(ctx context.Context, call *httpstream.Call, address string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if _, err := call.Do(req); err != nil {
+	if err := call.Do(req); err != nil {
 		if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
 			wait, _ := httpstream.RetryAfter(no.Header, time.Now())
 			return "", &model.Error{Class: httpstream.ClassOf(no.Status), Detail: string(no.Body), RetryAfter: wait}

@@ -21,7 +21,7 @@ type exchange struct {
 
 // send makes the request and turns everything but a 2xx into an error.
 func (x *exchange) send(req *http.Request) error {
-	_, err := x.Do(req) //nolint:bodyclose // the call is closed
+	err := x.Do(req)
 	if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
 		return x.refusal(no)
 	}
