@@ -61,8 +61,10 @@ func (n *Native) start(l launch) (*child, error) {
 		attr.Files = append(attr.Files, l.workspace)
 	}
 	if l.setup.Namespaces {
-		attr.Sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
-			unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+		// Package syscall shares the memory until the child executes, but not with a new user namespace, because it may have to write
+		// that one's maps meanwhile. Here they are written later (see brief), and a copy of a worker's memory costs milliseconds.
+		attr.Sys.Cloneflags = unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
+			unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 		attr.Sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 	}
 	if l.cgroup != nil {
