@@ -47,18 +47,19 @@ func (n *Native) start(l launch) (*child, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close()
-	control, err := net.FileConn(ours)
+	conn, err := net.FileConn(ours)
 	err = errors.Join(err, ours.Close())
 	if err != nil {
 		return nil, fmt.Errorf("start sandboxed process: %w", err)
 	}
+	control, _ := conn.(*net.UnixConn) // of a Unix socket
 	attr := &os.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1", "GOGC=off", "GOTRACEBACK=none"},
-		Files: []*os.File{l.files[0], l.files[1], l.files[2], theirs},
+		Files: []*os.File{l.files[0], l.files[1], l.files[2], theirs, l.workspace},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	if l.workspace != nil {
-		attr.Files = append(attr.Files, l.workspace)
+	if n.starter.file != nil {
+		attr.Files = append(attr.Files, n.starter.file)
 	}
 	if l.setup.Namespaces {
 		// Package syscall shares the memory until the child executes, but not with a new user namespace, because it may have to write
@@ -70,7 +71,7 @@ func (n *Native) start(l launch) (*child, error) {
 	if l.cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(l.cgroup.Fd())
 	}
-	p, err := os.StartProcess(n.self, []string{confine.Name}, attr)
+	p, err := os.StartProcess(n.starter.path, []string{confine.Name}, attr)
 	if err != nil {
 		missing := always // what the kernel refuses now it may have granted before
 		if l.setup.Namespaces {
@@ -79,7 +80,7 @@ func (n *Native) start(l launch) (*child, error) {
 		_ = control.Close()
 		return nil, &UnavailableError{Missing: missing, Reasons: []string{"start sandboxed process: " + bare(err).Error()}}
 	}
-	c := &child{process: p, control: control.(*net.UnixConn), namespaces: l.setup.Namespaces} //nolint:forcetypeassert // of a Unix socket
+	c := &child{process: p, control: control, namespaces: l.setup.Namespaces}
 	if err := c.brief(l.setup); err != nil {
 		c.kill()
 		_, _ = c.reap()
