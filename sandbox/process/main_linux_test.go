@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 		for _, dir := range built {
 			_ = os.RemoveAll(dir)
 		}
+		if code == 0 && !tallied() {
+			code = 1
+		}
 		os.Exit(code)
 	}))
 }

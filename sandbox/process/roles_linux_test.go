@@ -180,10 +180,19 @@ func again(t *testing.T, r rerun) {
 		verdict, name, _ := strings.Cut(result, ": ")
 		name, _, _ = strings.Cut(name, " (")
 		results++
+		as := "an unprivileged user"
+		if r.role != "" {
+			as += " (" + r.role + ")"
+		}
+		why := ""
+		if verdict == "SKIP" {
+			why = strings.Join(said[max(0, len(said)-3):], " ")
+		}
+		countedIn(r.mode, name, as, verdict == "PASS", why)
 		t.Run(name, func(t *testing.T) {
 			switch verdict {
 			case "SKIP":
-				t.Skip("left out: in another process: ", strings.Join(said[max(0, len(said)-3):], " "))
+				t.Skip("left out: in another process: ", why)
 			case "FAIL":
 				t.Fail()
 			}
@@ -303,6 +312,7 @@ func TestWorkerIsHidden(t *testing.T) {
 	if os.Geteuid() == 0 {
 		return // root reads everything; TestAttacksAsAnotherUser runs this as another user
 	}
+	counts(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = []string{roleVariable + "=hidden", "SECRET=" + canaryText}
 	in, err := cmd.StdinPipe()
@@ -373,6 +383,7 @@ func TestKilledWorker(t *testing.T) {
 			if mode == "landlock" && os.Geteuid() == 0 {
 				return // refused, see TestUserZeroNeedsNamespaces
 			}
+			counts(t)
 			a := newArena(t, process.Config{NoNamespaces: mode == "landlock"})
 			if a.mode != mode {
 				t.Skip("left out: this machine has no namespaces")
