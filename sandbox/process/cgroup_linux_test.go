@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"maps"
 	"os"
@@ -113,7 +114,8 @@ func TestChildStartsInItsGroup(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
 			continue // not cgroup v2
 		}
-		if made, err := os.MkdirTemp(root, "longshore-test-"); err == nil {
+		made := filepath.Join(root, "longshore-test-"+rand.Text())
+		if err := os.Mkdir(made, 0o755); err == nil {
 			dir = made
 			break
 		}
