@@ -1,9 +1,12 @@
 # Longshore. `make help` lists the targets.
 
 BIN     := bin/longshore
+SANDBOX := bin/longshore-sandbox
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Without -trimpath, which the image has: so the tests and lint find in the cache what the build has compiled.
-GOFLAGS_BUILD := -ldflags "-s -w -X main.version=$(VERSION)"
+# The sum of longshore-sandbox is linked into longshore, which starts no other: see sandbox/process/starter_linux.go.
+LDFLAGS  = -s -w -X main.version=$(VERSION) -X github.com/longshore-run/longshore/sandbox/process.starterSum=$(SUM)
+SUM      = $$({ sha256sum $(SANDBOX) 2>/dev/null || shasum -a 256 $(SANDBOX); } | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-race lint fmt bench fuzz sim clean
@@ -11,8 +14,9 @@ GOFLAGS_BUILD := -ldflags "-s -w -X main.version=$(VERSION)"
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/longshore
-	go build $(GOFLAGS_BUILD) -o $(BIN) .
+build: ## build bin/longshore, and bin/longshore-sandbox beside it
+	CGO_ENABLED=0 go build -buildvcs=false -ldflags "-s -w" -o $(SANDBOX) ./sandbox/process/longshore-sandbox
+	go build -ldflags "$(LDFLAGS)" -o $(BIN) .
 
 run: build ## start the whole fleet in one process and work the example tasks
 	./$(BIN) run --agents deploy/examples/agents $(addprefix --file ,$(filter-out %/survey.json,$(wildcard deploy/examples/tasks/*.json)))

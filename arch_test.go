@@ -97,13 +97,15 @@ func TestImportsPointInwards(t *testing.T) {
 
 // Each start of a sandboxed process waits until all that its child links is initialised.
 func TestChildOfTheSandboxIsLight(t *testing.T) {
-	for _, dep := range deps(t, "./sandbox/process/confine") {
-		own, _ := strings.CutPrefix(dep, module)
-		if std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], "."); !std && own != "sandbox/process/confine" {
-			t.Errorf("sandbox/process/confine links %s, which is initialised after most packages", dep)
-		}
-		if strings.HasPrefix(dep, "net") || dep == "path/filepath" || strings.HasPrefix(dep, "crypto") || dep == "log/slog" || dep == "os/exec" {
-			t.Errorf("sandbox/process/confine links %s, which takes long to initialise", dep)
+	for _, pkg := range []string{"sandbox/process/confine", "sandbox/process/longshore-sandbox"} {
+		for _, dep := range deps(t, "./"+pkg) {
+			own, _ := strings.CutPrefix(dep, module)
+			if std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], "."); !std && own != "sandbox/process/confine" && own != pkg {
+				t.Errorf("%s links %s, which is initialised after most packages", pkg, dep)
+			}
+			if strings.HasPrefix(dep, "net") || dep == "path/filepath" || strings.HasPrefix(dep, "crypto") || dep == "log/slog" || dep == "os/exec" {
+				t.Errorf("%s links %s, which takes long to initialise", pkg, dep)
+			}
 		}
 	}
 }

@@ -17,6 +17,17 @@ const attacks = 134
 // Attacks that no test tries, and why. There are none.
 var untried = map[int]string{}
 
+// runsAProgram reports whether an attack is one of a program, which is confined in one of two modes. The others are on code of the worker,
+// which has no modes: what reads paths, hosts and arguments.
+func runsAProgram(attack int) bool {
+	return attack == 22 || attack >= 32 && attack <= 79 || attack == 131 || attack == 132
+}
+
+// triedInBothModes reports whether a file is of a package whose tests run in both modes. Those of sandbox/process count what ran: see its tally.
+func triedInBothModes(file string) bool {
+	return strings.HasPrefix(file, "sandbox/process/") || strings.HasPrefix(file, "tools/code/")
+}
+
 // Each attack of the list is tried by a test that bears its number: in its name (TestAttack24PipeSwappedIn), in that of a case
 // ("47 SIGTERM ignored"), or in the first words of its comment (Attacks 97 and 99: …).
 func TestEveryAttackIsTried(t *testing.T) {
@@ -37,15 +48,24 @@ func TestEveryAttackIsTried(t *testing.T) {
 			}
 		}
 	}
+	programs := 0
 	for n := 1; n <= attacks; n++ {
-		why, left := untried[n]
-		switch files := tried[n]; {
+		files, mode := tried[n], "no program"
+		if runsAProgram(n) {
+			programs, mode = programs+1, "namespaces and landlock"
+			if !slices.ContainsFunc(files, triedInBothModes) {
+				t.Errorf("attack %d is one of a program, but %q do not try it in both modes", n, files)
+			}
+		}
+		t.Logf("%3d  %-23s  %s", n, mode, strings.Join(files, " "))
+		switch why, left := untried[n]; {
 		case len(files) == 0 && !left:
 			t.Errorf("attack %d is tried by no test", n)
 		case len(files) > 0 && left:
 			t.Errorf("attack %d is said to be untried (%s), but %q try it", n, why, files)
 		}
 	}
+	t.Logf("%d attacks: %d of programs, in both modes; %d of the worker's own code, which has none; %d untried", attacks, programs, attacks-programs, len(untried))
 }
 
 var (

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 
@@ -87,13 +88,18 @@ func (n *Needs) confined(made tools.Tool, err error) ([]tools.Tool, func() error
 }
 
 // runner makes the runner of all families, once. Where programs cannot be confined it is one that refuses every program, so that the
-// rest of the worker works.
-func runner(t *settings.Tools) func(context.Context) (process.Runner, error) {
+// rest of the worker works. The log says what confines programs, and which executable starts them.
+func runner(t *settings.Tools, of string, log *slog.Logger) func(context.Context) (process.Runner, error) {
 	var once sync.Once
 	var run process.Runner
 	var err error
 	return func(ctx context.Context) (process.Runner, error) {
-		once.Do(func() { run, err = newRunner(ctx, t) })
+		once.Do(func() {
+			run, err = newRunner(ctx, t)
+			if native, ok := run.(*process.Native); ok {
+				log.InfoContext(ctx, "programs are confined", "programs_of", of, "layers", native.Layers().String(), "started_by", native.StartedBy())
+			}
+		})
 		return run, err
 	}
 }
@@ -132,9 +138,15 @@ func (r refusing) Layers() process.Layers { return 0 }
 // Ready says why.
 func (r refusing) Ready() error { return r.err }
 
+// Confinement is what confines the programs of tools.
+type Confinement struct {
+	Layers    process.Layers
+	StartedBy string // names the executable that starts them
+}
+
 // Programs finds out what the programs of the granted tools and the commands of hooks are confined by, and says what they lack. Without
 // any of them granted is false.
-func Programs(ctx context.Context, t *settings.Tools) (layers process.Layers, granted bool, err error) {
+func Programs(ctx context.Context, t *settings.Tools) (by Confinement, granted bool, err error) {
 	var run process.Runner
 	var lacks []error
 	shared := func(ctx context.Context) (process.Runner, error) {
@@ -156,11 +168,14 @@ func Programs(ctx context.Context, t *settings.Tools) (layers process.Layers, gr
 		}
 		granted = true
 		if _, _, err := f.open(ctx, part, n); err != nil {
-			return 0, true, t.Wrong(strict.Under("spec."+f.name, err))
+			return by, true, t.Wrong(strict.Under("spec."+f.name, err))
 		}
 	}
 	if run != nil {
-		layers = run.Layers()
+		by.Layers = run.Layers()
 	}
-	return layers, granted, errors.Join(lacks...)
+	if native, ok := run.(*process.Native); ok {
+		by.StartedBy = native.StartedBy()
+	}
+	return by, granted, errors.Join(lacks...)
 }

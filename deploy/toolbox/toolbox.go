@@ -132,7 +132,7 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	granted, known := t.Granted(), families()
 	needs.Credentials, needs.Dir, needs.Path, needs.Home = granted.Credentials, granted.Dir, granted.Path, granted.Home
 	needs.Degraded = func(check func() error) { b.checks = append(b.checks, check) }
-	needs.programs, needs.hookPrograms, needs.hooks = runner(t), runner(t), func(h *command.Hooks) { b.Commands = h }
+	needs.programs, needs.hookPrograms, needs.hooks = runner(t, "tools", needs.Log), runner(t, "hooks", needs.Log), func(h *command.Hooks) { b.Commands = h }
 	needs.ready = func(check func() error) { b.needs = append(b.needs, check) }
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {

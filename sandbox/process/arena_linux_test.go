@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,32 +20,56 @@ import (
 
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/sandbox/process/confine"
 )
 
-const attackerVariable = "LONGSHORE_TEST_ATTACKER"
+// Programs that another process has built for this one.
+const (
+	attackerVariable = "LONGSHORE_TEST_ATTACKER"
+	starterVariable  = "LONGSHORE_TEST_STARTER"
+)
 
-// built is the folder of the attacker, which TestMain removes.
-var built string
+// built are the folders of programs, which TestMain removes.
+var built []string
 
 // attacker is the program of testdata/attacker, built without the race detector, which needs more address space than a program
 // has in the sandbox.
 var attacker = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv(attackerVariable); path != "" {
+	return program(attackerVariable, "attacker", filepath.Join("testdata", "attacker"))
+})
+
+// smallStarter is longshore-sandbox, as make builds it.
+var smallStarter = sync.OnceValues(func() (string, error) {
+	return program(starterVariable, confine.Name, confine.Name)
+})
+
+// program builds the program of a folder, unless the variable names it.
+func program(variable, name, folder string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
 		return path, nil
 	}
-	dir, err := os.MkdirTemp("", "attacker-")
+	dir, err := os.MkdirTemp("", name+"-")
 	if err != nil {
 		return "", err
 	}
-	built = dir
-	path := filepath.Join(dir, "attacker")
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir, build.Env = filepath.Join("testdata", "attacker"), append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	built = append(built, dir)
+	path := filepath.Join(dir, name)
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, ".")
+	build.Dir, build.Env = folder, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	return path, os.Chmod(dir, 0o755)
-})
+	return path, errors.Join(os.Chmod(dir, 0o755), os.Chmod(path, 0o755))
+}
+
+func sumOf(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
 
 // arena is a workspace, a runner and a file outside, which belongs to the same user and may be read by all.
 type arena struct {
@@ -69,7 +94,7 @@ func newArena(t *testing.T, cfg process.Config) *arena {
 	if err := os.Mkdir(cfg.Temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if a.Native, err = process.New(t.Context(), cfg); err != nil {
+	if a.Native, err = newRunner(t, cfg); err != nil {
 		if errors.Is(err, process.ErrUnavailable) {
 			t.Skip("left out: ", err)
 		}
@@ -84,6 +109,20 @@ func newArena(t *testing.T, cfg process.Config) *arena {
 	}
 	a.ws = a.workspace(t, sandbox.Limits{})
 	return a
+}
+
+// newRunner starts programs by this test binary, or by longshore-sandbox if the test says so.
+func newRunner(t *testing.T, cfg process.Config) (*process.Native, error) {
+	t.Helper()
+	path := os.Getenv(starterVariable)
+	if path == "" {
+		return process.New(t.Context(), cfg)
+	}
+	n, err := process.NewWith(t.Context(), cfg, path, sumOf(t, path))
+	if err == nil && n.StartedBy() != path {
+		t.Fatal("started by ", n.StartedBy())
+	}
+	return n, err
 }
 
 func (a *arena) workspace(t *testing.T, l sandbox.Limits) *sandbox.Workspace {

@@ -178,6 +178,7 @@ func (a *arena) attacks(t *testing.T) {
 		{"79 network with a proxy", (*arena).proxy},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			counts(t)
 			test.do(a, t)
 			if text, err := os.ReadFile(a.canary); err != nil || string(text) != canaryText {
 				t.Errorf("the file outside is %q, %v", text, err)
@@ -279,7 +280,7 @@ func (a *arena) sharedMemory(t *testing.T) {
 
 func (a *arena) busyLoop(t *testing.T) {
 	c, token := a.command("spin")
-	c.Limits = process.Limits{CPU: time.Second, Wall: 25 * time.Second}
+	c.Limits = process.Limits{CPU: time.Second, Wall: 2 * time.Minute} // of which it may get little
 	if r := a.run(t, c); r.Reason != process.CPULimit || r.ExitCode != -1 || r.Usage.CPU < 900*time.Millisecond {
 		t.Errorf("%+v", r)
 	}
@@ -292,7 +293,7 @@ func (a *arena) busyLoop(t *testing.T) {
 
 func (a *arena) stubborn(t *testing.T) {
 	c, token := a.command("stubborn")
-	c.Limits = process.Limits{Wall: time.Second, Grace: 50 * time.Millisecond}
+	c.Limits = process.Limits{Wall: 2 * time.Second, Grace: 50 * time.Millisecond}
 	r := a.run(t, c)
 	if r.Reason != process.Timeout || r.Signal != "SIGKILL" || string(r.Stdout) != "ignoring\n" {
 		t.Errorf("%+v %s", r, r.Stdout)

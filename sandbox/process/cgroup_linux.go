@@ -26,16 +26,9 @@ func findCgroup(configured string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		path, ok := "", false
-		for line := range strings.Lines(string(own)) {
-			if p, found := strings.CutPrefix(strings.TrimSpace(line), "0::"); found {
-				path, ok = p, true
-			}
+		if dir, err = aboveOwn(string(own)); err != nil {
+			return "", err
 		}
-		if !ok || path == "/" {
-			return "", errors.New("this process has no cgroup v2 below another that it may use")
-		}
-		dir = filepath.Dir(filepath.Join("/sys/fs/cgroup", path))
 	}
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 	if err != nil {
@@ -49,6 +42,20 @@ func findCgroup(configured string) (string, error) {
 	return dir, nil
 }
 
+// aboveOwn returns the folder above the group of a process, of whose groups it is told what is in /proc/self/cgroup.
+func aboveOwn(own string) (string, error) {
+	path, ok := "", false
+	for line := range strings.Lines(own) {
+		if p, found := strings.CutPrefix(strings.TrimSpace(line), "0::"); found {
+			path, ok = p, true
+		}
+	}
+	if !ok || path == "/" || strings.HasPrefix(path, "/..") { // the last is outside of this process's cgroup namespace
+		return "", errors.New("this process has no cgroup v2 below another that it may use")
+	}
+	return filepath.Dir(filepath.Join("/sys/fs/cgroup", path)), nil
+}
+
 // newGroup makes a group with limits; nil if there are no groups.
 func (n *Native) newGroup(l Limits) (*group, error) {
 	if n.cgroup == "" {
@@ -59,21 +66,39 @@ func (n *Native) newGroup(l Limits) (*group, error) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	g := &group{dir: dir}
+	if err := g.limit(l); err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	if g.file, err = os.Open(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("open cgroup: %w", bare(err)), g.close())
+	}
+	return g, nil
+}
+
+// limit sets the limits of a group that was made.
+func (g *group) limit(l Limits) error {
 	for _, set := range [][2]string{
 		{"memory.max", strconv.FormatInt(l.Memory, 10)},
 		{"memory.swap.max", "0"},
 		{"memory.oom.group", "1"},
 		{"pids.max", strconv.Itoa(l.Processes + supervisorThreads)},
 	} {
-		err := os.WriteFile(filepath.Join(dir, set[0]), []byte(set[1]), 0)
+		err := put(filepath.Join(g.dir, set[0]), set[1])
 		if err != nil && (set[0] != "memory.swap.max" || !errors.Is(err, os.ErrNotExist)) { // a kernel without swap
-			return nil, errors.Join(fmt.Errorf("limit cgroup: %s: %w", set[0], bare(err)), g.close())
+			return fmt.Errorf("limit cgroup: %s: %w", set[0], bare(err))
 		}
 	}
-	if g.file, err = os.Open(dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("open cgroup: %w", bare(err)), g.close())
+	return nil
+}
+
+// put writes a file that the kernel made. To make one is refused there, whatever is missing.
+func put(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
 	}
-	return g, nil
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 func (g *group) folder() *os.File {

@@ -47,28 +47,31 @@ func (n *Native) start(l launch) (*child, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close()
-	control, err := net.FileConn(ours)
+	conn, err := net.FileConn(ours)
 	err = errors.Join(err, ours.Close())
 	if err != nil {
 		return nil, fmt.Errorf("start sandboxed process: %w", err)
 	}
+	control, _ := conn.(*net.UnixConn) // of a Unix socket
 	attr := &os.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1", "GOGC=off", "GOTRACEBACK=none"},
-		Files: []*os.File{l.files[0], l.files[1], l.files[2], theirs},
+		Files: []*os.File{l.files[0], l.files[1], l.files[2], theirs, l.workspace},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	if l.workspace != nil {
-		attr.Files = append(attr.Files, l.workspace)
+	if n.starter.file != nil {
+		attr.Files = append(attr.Files, n.starter.file)
 	}
 	if l.setup.Namespaces {
-		attr.Sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
-			unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+		// Package syscall shares the memory until the child executes, but not with a new user namespace, because it may have to write
+		// that one's maps meanwhile. Here they are written later (see brief), and a copy of a worker's memory costs milliseconds.
+		attr.Sys.Cloneflags = unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
+			unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 		attr.Sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 	}
 	if l.cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(l.cgroup.Fd())
 	}
-	p, err := os.StartProcess(n.self, []string{confine.Name}, attr)
+	p, err := os.StartProcess(n.starter.path, []string{confine.Name}, attr)
 	if err != nil {
 		missing := always // what the kernel refuses now it may have granted before
 		if l.setup.Namespaces {
@@ -77,7 +80,7 @@ func (n *Native) start(l launch) (*child, error) {
 		_ = control.Close()
 		return nil, &UnavailableError{Missing: missing, Reasons: []string{"start sandboxed process: " + bare(err).Error()}}
 	}
-	c := &child{process: p, control: control.(*net.UnixConn), namespaces: l.setup.Namespaces} //nolint:forcetypeassert // of a Unix socket
+	c := &child{process: p, control: control, namespaces: l.setup.Namespaces}
 	if err := c.brief(l.setup); err != nil {
 		c.kill()
 		_, _ = c.reap()

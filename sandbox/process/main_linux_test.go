@@ -14,8 +14,11 @@ func TestMain(m *testing.M) {
 		os.Exit(play(os.Getenv(roleVariable)))
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if built != "" {
-			_ = os.RemoveAll(built)
+		for _, dir := range built {
+			_ = os.RemoveAll(dir)
+		}
+		if code == 0 && !tallied() {
+			code = 1
 		}
 		os.Exit(code)
 	}))

@@ -28,11 +28,11 @@ func HideProcess() error {
 // Native runs programs on this machine, at most [Config.Parallel] at once; further ones wait for their turn. Safe for
 // concurrent use.
 type Native struct {
-	cfg    Config
-	layers Layers
-	abi    int    // of Landlock
-	cgroup string // where groups are made; empty: none
-	self   string // the executable of this process
+	cfg     Config
+	layers  Layers
+	abi     int    // of Landlock
+	cgroup  string // where groups are made; empty: none
+	starter starter
 
 	turns   chan struct{} // holds one for each program that runs
 	waiting atomic.Int64
@@ -41,13 +41,33 @@ type Native struct {
 var _ Runner = (*Native)(nil)
 
 // New tries what this machine can enforce by running children that try to break out, which takes some 50 ms, and returns an
-// [UnavailableError] if that is less than [Config.Require], or if there is no Landlock or seccomp.
+// [UnavailableError] if that is less than [Config.Require], or if there is no Landlock or seccomp. Children are the program
+// longshore-sandbox if it stands beside this executable, is of the same build and passes; otherwise this executable.
 func New(ctx context.Context, cfg Config) (*Native, error) {
+	return newNative(ctx, cfg, besideExecutable(), starterSum)
+}
+
+// newNative is New with the place of longshore-sandbox and its sum.
+func newNative(ctx context.Context, cfg Config, path, sum string) (*Native, error) {
 	cfg = cfg.withDefaults()
-	n := &Native{cfg: cfg, self: "/proc/self/exe", turns: make(chan struct{}, cfg.Parallel)}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	small, refused := openStarter(path, sum)
+	if refused == nil {
+		n, err := proved(ctx, cfg, small)
+		if err == nil {
+			return n, nil
+		}
+		_ = small.file.Close()
+		refused = fmt.Errorf("%s: %w", path, err)
+	}
+	return proved(ctx, cfg, ownExecutable(refused))
+}
+
+// proved is a runner whose layers its own children have proved.
+func proved(ctx context.Context, cfg Config, s starter) (*Native, error) {
+	n := &Native{cfg: cfg, starter: s, turns: make(chan struct{}, cfg.Parallel)}
 	reasons, err := n.prove(ctx)
 	if err != nil {
 		return nil, err
@@ -60,6 +80,9 @@ func New(ctx context.Context, cfg Config) (*Native, error) {
 
 // Layers returns what the self-test proved.
 func (n *Native) Layers() Layers { return n.layers }
+
+// StartedBy names the executable that confines programs, for people: the path of longshore-sandbox, or this executable and why.
+func (n *Native) StartedBy() string { return n.starter.name }
 
 // Load returns how many programs run, and how many wait for their turn.
 func (n *Native) Load() (running, waiting int) { return len(n.turns), int(n.waiting.Load()) }

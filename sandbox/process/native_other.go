@@ -24,6 +24,9 @@ func (*Native) Run(context.Context, Command) (Result, error) { return Result{}, 
 // Layers returns none.
 func (*Native) Layers() Layers { return 0 }
 
+// StartedBy returns nothing.
+func (*Native) StartedBy() string { return "" }
+
 // Load returns zeros.
 func (*Native) Load() (running, waiting int) { return 0, 0 }
 

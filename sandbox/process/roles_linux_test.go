@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,8 +130,17 @@ func binary(t *testing.T) string {
 	return path
 }
 
+// rerun says how tests run again in another process.
+type rerun struct {
+	tests   string // a pattern
+	role    string // of the process before it runs them; empty: none
+	mode    string // that they must come to; empty: both
+	starter bool   // longshore-sandbox starts programs
+	attr    *syscall.SysProcAttr
+}
+
 // again runs tests of this package again in another process, and repeats their results as its own.
-func again(t *testing.T, test, role, mode string, attr *syscall.SysProcAttr) {
+func again(t *testing.T, r rerun) {
 	t.Helper()
 	program, err := attacker()
 	if err != nil {
@@ -144,12 +154,19 @@ func again(t *testing.T, test, role, mode string, attr *syscall.SysProcAttr) {
 	if err := os.Chmod(temp, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary(t), "-test.run="+test, "-test.v")
-	cmd.Env = []string{attackerVariable + "=" + program, "TMPDIR=" + temp, "PATH=" + os.Getenv("PATH"), modeVariable + "=" + mode, "GORACE=" + os.Getenv("GORACE")}
-	if role != "" {
-		cmd.Env = append(cmd.Env, roleVariable+"="+role+" "+test)
+	cmd := exec.CommandContext(t.Context(), binary(t), "-test.run="+r.tests, "-test.v")
+	cmd.Env = []string{attackerVariable + "=" + program, "TMPDIR=" + temp, "PATH=" + os.Getenv("PATH"), modeVariable + "=" + r.mode, "GORACE=" + os.Getenv("GORACE")}
+	if r.role != "" {
+		cmd.Env = append(cmd.Env, roleVariable+"="+r.role+" "+r.tests)
 	}
-	cmd.Dir, cmd.SysProcAttr = temp, attr
+	if r.starter {
+		path, err := smallStarter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, starterVariable+"="+path)
+	}
+	cmd.Dir, cmd.SysProcAttr = temp, r.attr
 	out, err := cmd.CombinedOutput()
 	results := 0
 	var said []string
@@ -163,10 +180,19 @@ func again(t *testing.T, test, role, mode string, attr *syscall.SysProcAttr) {
 		verdict, name, _ := strings.Cut(result, ": ")
 		name, _, _ = strings.Cut(name, " (")
 		results++
+		as := "an unprivileged user"
+		if r.role != "" {
+			as += " (" + r.role + ")"
+		}
+		why := ""
+		if verdict == "SKIP" {
+			why = strings.Join(said[max(0, len(said)-3):], " ")
+		}
+		countedIn(r.mode, name, as, verdict == "PASS", why)
 		t.Run(name, func(t *testing.T) {
 			switch verdict {
 			case "SKIP":
-				t.Skip("left out: in another process: ", strings.Join(said[max(0, len(said)-3):], " "))
+				t.Skip("left out: in another process: ", why)
 			case "FAIL":
 				t.Fail()
 			}
@@ -188,33 +214,37 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-// As a user without any privilege, in both modes.
+// As a user without any privilege, in both modes. Here longshore-sandbox starts the programs; the other tests try the executable itself.
 func TestAttacksAsAnotherUser(t *testing.T) {
 	needsRoot(t)
-	for _, mode := range []string{""} {
-		again(t, "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced)$", "", mode, asAnotherUser())
-	}
+	again(t, rerun{
+		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced)$",
+		starter: true, attr: asAnotherUser(),
+	})
 }
 
 // Where the machine has no user namespaces, in the two ways in which it says so.
 func TestAttacksWithoutNamespaces(t *testing.T) {
 	needsRoot(t)
 	t.Run("refused by a filter", func(t *testing.T) {
-		again(t, "^(TestAttacks|TestRequiredNamespaces)$", "no-clone", "landlock", asAnotherUser())
+		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces)$", role: "no-clone", mode: "landlock", attr: asAnotherUser()})
 	})
 	t.Run("none allowed", func(t *testing.T) {
-		again(t, "^(TestAttacks|TestRequiredNamespaces)$", "no-user-namespaces", "landlock", &syscall.SysProcAttr{
+		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces)$", role: "no-user-namespaces", mode: "landlock", starter: true, attr: &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{HostID: 0, Size: 1}, {ContainerID: unprivileged, HostID: unprivileged, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{HostID: 0, Size: 1}, {ContainerID: unprivileged, HostID: unprivileged, Size: 1}}, GidMappingsEnableSetgroups: true,
-		})
+		}})
 	})
 }
 
 // In a container that hides parts of /proc, and lets programs make user namespaces.
 func TestAttacksWithMaskedProc(t *testing.T) {
 	needsRoot(t)
-	again(t, "^(TestAttacks|TestProcIsMissing)$", "masked-proc", "namespaces", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS})
+	again(t, rerun{
+		tests: "^(TestAttacks|TestProcIsMissing)$", role: "masked-proc", mode: "namespaces",
+		attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS},
+	})
 }
 
 // Part of TestAttacksWithMaskedProc.
@@ -263,7 +293,9 @@ func TestAttack73Unavailable(t *testing.T) {
 		attr = asAnotherUser()
 	}
 	for _, role := range []string{"no-landlock", "no-seccomp"} {
-		t.Run(role, func(t *testing.T) { again(t, "^TestAttack73Unavailable$", role, role, attr) })
+		t.Run(role, func(t *testing.T) {
+			again(t, rerun{tests: "^TestAttack73Unavailable$", role: role, mode: role, attr: attr})
+		})
 	}
 }
 
@@ -280,6 +312,7 @@ func TestWorkerIsHidden(t *testing.T) {
 	if os.Geteuid() == 0 {
 		return // root reads everything; TestAttacksAsAnotherUser runs this as another user
 	}
+	counts(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = []string{roleVariable + "=hidden", "SECRET=" + canaryText}
 	in, err := cmd.StdinPipe()
@@ -319,6 +352,10 @@ func playWorker() int {
 		cfg.NoNamespaces = true
 	}
 	n, err := process.New(ctx, cfg)
+	if path := os.Getenv(starterVariable); path != "" {
+		text, _ := os.ReadFile(path)
+		n, err = process.NewWith(ctx, cfg, path, fmt.Sprintf("%x", sha256.Sum256(text)))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -346,6 +383,7 @@ func TestKilledWorker(t *testing.T) {
 			if mode == "landlock" && os.Geteuid() == 0 {
 				return // refused, see TestUserZeroNeedsNamespaces
 			}
+			counts(t)
 			a := newArena(t, process.Config{NoNamespaces: mode == "landlock"})
 			if a.mode != mode {
 				t.Skip("left out: this machine has no namespaces")

@@ -22,9 +22,15 @@ import (
 // modes runs a test in each mode that the user of the tests can use.
 func modes(t *testing.T, test func(t *testing.T, a *arena)) {
 	t.Helper()
-	t.Run("namespaces", func(t *testing.T) { test(t, newArena(t, process.Config{Require: process.LayerNamespaces})) })
+	t.Run("namespaces", func(t *testing.T) {
+		counts(t)
+		test(t, newArena(t, process.Config{Require: process.LayerNamespaces}))
+	})
 	if os.Geteuid() != 0 { // user 0 is refused there
-		t.Run("landlock", func(t *testing.T) { test(t, newArena(t, process.Config{NoNamespaces: true})) })
+		t.Run("landlock", func(t *testing.T) {
+			counts(t)
+			test(t, newArena(t, process.Config{NoNamespaces: true}))
+		})
 	}
 }
 

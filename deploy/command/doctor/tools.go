@@ -29,7 +29,7 @@ func (d *doctor) programs(ctx context.Context) []Finding {
 	const check = "programs"
 	ctx, cancel := d.within(ctx)
 	defer cancel()
-	layers, granted, err := toolbox.Programs(ctx, &d.env.worker.Tools)
+	by, granted, err := toolbox.Programs(ctx, &d.env.worker.Tools)
 	switch {
 	case !granted:
 		return nil
@@ -38,7 +38,7 @@ func (d *doctor) programs(ctx context.Context) []Finding {
 	case err != nil:
 		return []Finding{fail(check, "correct the file of LONGSHORE_TOOLS", "a worker would not start: %v", err)}
 	default:
-		return []Finding{ok(check, "confined by %s", layers)}
+		return []Finding{ok(check, "confined by %s, started by %s", by.Layers, by.StartedBy)}
 	}
 }
 

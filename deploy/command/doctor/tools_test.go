@@ -55,6 +55,7 @@ func TestPrograms(t *testing.T) {
 		return &r
 	}
 	with("  shell: {programs: [ls]}\n").expect(t, "programs", doctor.OK, "confined by landlock, seccomp, limits")
+	with("  shell: {programs: [ls]}\n").expect(t, "programs", doctor.OK, "started by this executable (it was built without longshore-sandbox)")
 	with("  shell: {programs: []}\n").expect(t, "programs", doctor.Fail, "spec.shell.programs: must name")
 	run, err := process.New(t.Context(), process.Config{})
 	if err != nil {

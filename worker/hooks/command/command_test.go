@@ -32,6 +32,11 @@ func listed(t *testing.T, scripts map[string]string) *command.Hooks {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listedOn(t, run, scripts)
+}
+
+func listedOn(t *testing.T, run process.Runner, scripts map[string]string) *command.Hooks {
+	t.Helper()
 	cfg := command.Config{Commands: map[string]command.Command{}}
 	for name, script := range scripts {
 		cfg.Commands[name] = command.Command{Argv: []string{"sh", "-c", script}}
@@ -53,7 +58,10 @@ func call(ctx context.Context, h *command.Hooks, on messages.HookPoint, name str
 }
 
 func TestAnswers(t *testing.T) {
-	t.Parallel()
+	modes(t, testAnswers)
+}
+
+func testAnswers(t *testing.T, run process.Runner, _ string) {
 	for name, tt := range map[string]struct {
 		script string
 		on     messages.HookPoint
@@ -82,7 +90,7 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			got, err := call(ctx, listed(t, map[string]string{"it": tt.script}), tt.on, "it")
+			got, err := call(ctx, listedOn(t, run, map[string]string{"it": tt.script}), tt.on, "it")
 			switch {
 			case tt.err == "" && err != nil, tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 				t.Errorf("error %v, want %q", err, tt.err)
@@ -95,12 +103,16 @@ func TestAnswers(t *testing.T) {
 
 // A command sees nothing of the worker: no variable, no file, no network; and it ends with its hook.
 func TestCommandsAreConfined(t *testing.T) {
+	modes(t, testConfined)
+}
+
+func testConfined(t *testing.T, run process.Runner, _ string) {
 	t.Setenv("LONGSHORE_TEST_SECRET", "s3cret-of-the-worker")
 	outside := t.TempDir() + "/outside"
 	if err := os.WriteFile(outside, []byte("s3cret-of-the-worker"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := listed(t, map[string]string{
+	h := listedOn(t, run, map[string]string{
 		"env":     `env | grep -q s3cret && exit 2; exit 0`,
 		"file":    `cat ` + outside + ` >/dev/null 2>&1 && exit 2; exit 0`,
 		"network": `perl -MSocket -e 'socket(my $s, PF_INET, SOCK_STREAM, 0) ? exit 2 : exit 0'`,
