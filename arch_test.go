@@ -210,7 +210,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict"
 	case "!own":
-		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest"}
+		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest", "messages/scratchpad"}
 		return !std && own != pkg && !slices.Contains(contract, own)
 	default:
 		if isOwn {

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -100,6 +101,7 @@ func TestEventsStaySmall(t *testing.T) {
 		result.Result, result.Error.Message, result.Error.Info = huge, huge, huge
 		result.Metrics.ToolLatencyMs = map[string]int64{huge: 1}
 		result.Summary, result.Output, result.Provenance.Models = huge, json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`), []string{huge}
+		result.MemoryDeltas = slices.Repeat([]messages.MemoryChange{{Name: huge, Text: huge}}, 20)
 		free := fullResult()
 		free.Result = []any{huge}
 		for _, r := range []record.Record{
@@ -114,6 +116,7 @@ func TestEventsStaySmall(t *testing.T) {
 			}}},
 			&record.Parked{Reason: huge, Call: huge},
 			&record.CancelRequested{By: huge, Reason: huge},
+			&record.MemoryWritten{StepID: huge, Call: huge, Changes: slices.Repeat([]messages.MemoryChange{{Name: huge, ID: huge, Text: huge}}, 200)},
 			&record.Finished{Result: result},
 			&record.Finished{Result: free},
 		} {

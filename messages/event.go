@@ -44,6 +44,7 @@ const (
 	EventApprovalDecided    = "approval_decided"   // before its run_resumed
 	EventHookFailed         = "hook_failed"        // anywhere
 	EventPolicyViolation    = "policy_violation"   // after what it is about
+	EventMemoryWrite        = "memory_write"       // after the tool_execution_end of the call
 )
 
 // Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.

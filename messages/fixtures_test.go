@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 )
 
 var (
@@ -152,7 +153,7 @@ func fullResult() messages.AgentResult {
 			Models: []string{"openai/gpt-4o"},
 		},
 		Aborted: true, Output: json.RawMessage(`{"files":2}`), Attachments: map[string]string{"review.md": "acme/run-1/review.md"}, Deterministic: true,
-		Files: fullResultFiles(),
+		Files: fullResultFiles(), MemoryDeltas: fullMemoryChanges(),
 		Diagnostics: &messages.Diagnostics{
 			Warnings: []string{"step 1: a model call failed"}, Traces: []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 		},
@@ -218,7 +219,7 @@ func fullRecords() []record.Record {
 			Until: &until,
 		},
 		&record.SessionGranted{Park: 9},
-		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2, Used: []string{"read_file"}},
+		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2, Used: []string{"read_file"}, Scratchpad: []scratchpad.Note{{ID: "n1", Stream: "todo", Text: "Greet ann."}}},
 		&record.Summarised{
 			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
@@ -227,11 +228,19 @@ func fullRecords() []record.Record {
 			Point: messages.PolicyArguments, Action: messages.PolicyRedact, Rule: "mail", Source: "tenant acme", Reason: "an e-mail address was taken out",
 			Step: 1, StepID: "a", Tool: "read_file", Call: "c1", Arguments: `{"filePath":"[redacted]"}`,
 		},
+		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges()},
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&record.Lined{Semaphores: []string{queue.KeySemaphore(ref.Tenant, "deploy"), queue.TenantSemaphore(ref.Tenant)}},
 		&record.Unverified{Of: record.KindDecided, Told: true},
 		fullDelegated(), fullChildEnded(), &record.Withdrawn{Parent: "run-0", Reason: "it has ended"},
+	}
+}
+
+func fullMemoryChanges() []messages.MemoryChange {
+	return []messages.MemoryChange{
+		{Memory: messages.MemoryScratchpad, Op: messages.MemoryAppend, Name: "todo", ID: "n1", Text: "Greet ann.", Bytes: 10, Evicted: 2},
+		{Memory: messages.MemoryScratchpad, Op: messages.MemoryClear, Name: "done", Removed: 3},
 	}
 }
 
@@ -247,7 +256,7 @@ func emptyRecords() []record.Record {
 		&record.Lost{}, &record.CancelRequested{}, &record.Answered{}, &record.Expired{}, &record.Finished{},
 		&record.Planned{},
 		&record.BudgetWarned{},
-		&record.HookFailed{}, &record.PolicyApplied{},
+		&record.HookFailed{}, &record.PolicyApplied{}, &record.MemoryWritten{},
 		&record.Decided{},
 		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
 		&record.Steered{}, &record.Lined{}, &record.Unverified{},

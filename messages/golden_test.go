@@ -199,6 +199,7 @@ func wire() map[string]any {
 			Point: messages.PolicyPlan, Action: messages.PolicyBlock, Rule: "tools.deny", Source: "fleet", StepID: "step-1", ToolName: "shell",
 			CallID: "c1", Reason: "the tool shell is not allowed (rule tools.deny of the fleet)",
 		},
+		messages.EventMemoryWrite: messages.MemoryWritten{StepID: "step-1", CallID: "c1", Changes: fullMemoryChanges(), More: 1},
 		messages.EventHookFailed: messages.HookFailure{
 			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
 		},
@@ -327,8 +328,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 23 {
-		t.Errorf("the records have %d kinds of events, want 23", len(seen))
+	if len(seen) != 24 {
+		t.Errorf("the records have %d kinds of events, want 24", len(seen))
 	}
 }
 

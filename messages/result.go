@@ -44,10 +44,11 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	Actions      []ActionResult  `json:"actions,omitempty"`
 	ModelCalls   []ModelCall     `json:"modelCalls,omitempty"`
 	TokenUsage   Usage           `json:"tokenUsage"`
-	CostEstimate *float64        `json:"costEstimate"`      // in US dollars; null when a price is unknown
-	Below        *Below          `json:"below,omitempty"`   // what the runs below it used, which is in no other field
-	Summary      string          `json:"summary,omitempty"` // what was done: by the model, of a completed run with a plan; else by us
-	Outputs      []string        `json:"outputs,omitempty"` // workspace paths of the files that the run wrote, in order
+	CostEstimate *float64        `json:"costEstimate"`           // in US dollars; null when a price is unknown
+	Below        *Below          `json:"below,omitempty"`        // what the runs below it used, which is in no other field
+	MemoryDeltas []MemoryChange  `json:"memoryDeltas,omitempty"` // what its tool calls changed in memories, the first MaxMemoryDeltas
+	Summary      string          `json:"summary,omitempty"`      // what was done: by the model, of a completed run with a plan; else by us
+	Outputs      []string        `json:"outputs,omitempty"`      // workspace paths of the files that the run wrote, in order
 	// Attachments says where the files are: by their path in Outputs, the path below the folder of all workspaces.
 	Attachments map[string]string `json:"attachments,omitempty"`
 	// Files is what the run left behind, of a run whose files were saved.
@@ -175,6 +176,9 @@ func (r *AgentResult) Shorten(run Ref) {
 	if len(r.Outputs) > 0 && strict.Larger(r.Outputs, MaxEventText) {
 		r.Outputs, cut = nil, true
 	}
+	if len(r.MemoryDeltas) > 0 && strict.Larger(r.MemoryDeltas, MaxEventText) {
+		r.MemoryDeltas, cut = nil, true
+	}
 	if len(r.Output) > MaxEventText {
 		r.Output, cut = nil, true
 	}
@@ -288,4 +292,41 @@ type Below struct {
 	Runs   int     `json:"runs"`
 	Cost   float64 `json:"cost"`   // in US dollars, as far as it is known
 	Tokens int64   `json:"tokens"` // as Usage.Total counts them
+}
+
+// Memories that a run changes.
+const (
+	MemoryScratchpad = "scratchpad" // its own notes, which end with it or continue in its session
+	MemoryLongTerm   = "long-term"  // a collection of its tenant
+)
+
+// What is done to a memory.
+const (
+	MemoryAppend = "append"
+	MemoryClear  = "clear"
+	MemoryWrite  = "write"
+	MemoryDelete = "delete"
+)
+
+// MaxMemoryDeltas bounds what a result repeats of the changes of a run. Its events have all of them.
+const MaxMemoryDeltas = 64
+
+// MemoryChange is a change that a tool call made to a memory.
+type MemoryChange struct {
+	Memory  string `json:"memory"`            // "scratchpad" or "long-term"
+	Op      string `json:"op"`                // "append" and "clear" of a scratchpad, "write" and "delete" of long-term memory
+	Name    string `json:"name,omitempty"`    // of the stream, or of the collection
+	ID      string `json:"id,omitempty"`      // of what was added or removed
+	Text    string `json:"text,omitempty"`    // what was added; in events and results its beginning
+	Bytes   int    `json:"bytes,omitempty"`   // of the whole text
+	Removed int    `json:"removed,omitempty"` // by clear and delete
+	Evicted int    `json:"evicted,omitempty"` // older entries that made room for it
+}
+
+// MemoryWritten is the data of EventMemoryWrite.
+type MemoryWritten struct {
+	StepID  string         `json:"stepId"`
+	CallID  string         `json:"callId,omitempty"`
+	Changes []MemoryChange `json:"changes"`
+	More    int            `json:"more,omitempty"` // changes that did not fit
 }

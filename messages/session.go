@@ -50,6 +50,7 @@ type SessionPolicy struct {
 	MaxTokens   int    `json:"maxTokens,omitempty" minimum:"1" maximum:"1000000"` // about: four bytes count as one. Default 16000
 	Summary     string `json:"summary,omitempty"`                                 // of what is older: "off" (default), "on": a model call makes one
 	KeepTools   bool   `json:"keepTools,omitempty"`                               // tool calls and their results too, not only what was said
+	Scratchpad  bool   `json:"scratchpad,omitempty"`                              // it begins with the scratchpad that the run before left
 }
 
 // SessionPolicy is how much of a conversation the agent's runs begin with, defaults filled.

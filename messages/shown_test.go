@@ -31,6 +31,7 @@ func privateRecords() []record.Record {
 		&record.Parked{Reason: "approval", Question: private, Cause: &messages.Cause{Message: private}, Approval: messages.NewApproval("a", 1, "", call)},
 		&record.HookFailed{Reason: private},
 		&record.PolicyApplied{Reason: private},
+		&record.MemoryWritten{Step: 1, Call: "c1", Changes: []messages.MemoryChange{{Memory: "scratchpad", Op: "append", Name: "todo", Text: private}}},
 		&record.CancelRequested{Reason: private},
 		&record.Decided{Reason: private},
 		&record.Steered{Message: strings.Repeat("-", messages.MaxEventText-8) + " " + private}, // where it is cut

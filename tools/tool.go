@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 	"github.com/longshore-run/longshore/sandbox"
 )
 
@@ -79,6 +80,11 @@ type Call struct {
 	// Output takes what a program of the call writes while it runs, to show it to people who watch. It does not wait, and may drop. It
 	// is for one goroutine at a time, not called after Call has returned, and may be nil.
 	Output func([]byte)
+	// Scratchpad holds the run's notes as they are before the call; a copy. What a call changes in it is what Result.Memory says.
+	Scratchpad scratchpad.Pad
+	// Remember returns what of a text a memory may keep, as the rules of the run have it: all, all but keys and personal data, or
+	// nothing, when ok is false. A tool that writes to a memory asks before. It may be nil: all.
+	Remember func(text string) (kept string, ok bool)
 }
 
 // Result is what the model is told.
@@ -95,6 +101,9 @@ type Result struct {
 	// Meta says more about the answer, for people and programs: the model is not told. It is in the run's result and events,
 	// as JSON of 4 KiB at most; what does not fit or is no JSON is left out, and "_leftOut" says how many.
 	Meta map[string]any
+	// Memory is what the call changed in memories, at most 64 changes. What it says of the scratchpad takes effect with the result, and not of
+	// one that is an error.
+	Memory []messages.MemoryChange
 	// Park, if set, says that the answer comes later: Content does not count, and the run waits.
 	Park *Park
 	// Delegation, if set, has the run wait for runs of other agents, and the answer is what came of them: Content does not count.

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/tools/kv"
+	"github.com/longshore-run/longshore/tools/scratchpad"
 	"github.com/longshore-run/longshore/worker/hooks/command"
 )
 
@@ -119,7 +120,7 @@ func families() map[string]family {
 // caller closes the Box.
 func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	b := &Box{}
-	for _, ungranted := range []func() ([]tools.Tool, error){files.Tools, human.Tools, delegate.Tools} {
+	for _, ungranted := range []func() ([]tools.Tool, error){files.Tools, human.Tools, delegate.Tools, scratchpad.Tools} {
 		made, err := ungranted()
 		if err != nil {
 			return nil, fmt.Errorf("make tools: %w", err)

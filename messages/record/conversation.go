@@ -1,6 +1,9 @@
 package record
 
-import "github.com/longshore-run/longshore/messages"
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/scratchpad"
+)
 
 // SessionGranted ends the park of a run whose turn in its session has come, or that was given a permit of a semaphore.
 type SessionGranted struct {
@@ -16,6 +19,8 @@ type Recalled struct {
 	Dropped int `json:"dropped,omitempty"` // older messages that are left out
 	// Used are the tools whose results may be in the conversation, sorted: also in the words of answers.
 	Used []string `json:"used,omitempty"`
+	// Scratchpad is that of the session. The run begins with it if its agent says so; else it leaves it to the next run as it is.
+	Scratchpad []scratchpad.Note `json:"scratchpad,omitempty"`
 }
 
 // Summarised is the paid model call that sums up the older part of a conversation. Without a text the call failed for

@@ -41,6 +41,9 @@ func appendAgentResult(r *messages.AgentResult, b []byte) []byte {
 	if r.Below != nil {
 		b = appendRest(append(b, `,"below":`...), r.Below)
 	}
+	if len(r.MemoryDeltas) > 0 {
+		b = appendRest(append(b, `,"memoryDeltas":`...), r.MemoryDeltas)
+	}
 	b = appendOptional(b, `,"summary":`, r.Summary)
 	if len(r.Outputs) > 0 {
 		b = appendRest(append(b, `,"outputs":`...), r.Outputs)

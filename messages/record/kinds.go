@@ -111,6 +111,10 @@ var kinds = sync.OnceValue(func() table {
 			shows(messages.EventChildEnded, (*ChildEnded).data),
 		),
 		KindFilesSaved: kind[FilesSaved](kept()),
+		KindMemoryWritten: kind[MemoryWritten](
+			kept(), hides(func(r *MemoryWritten, w *Shown) Record { return r.shownBy(w) }),
+			shows(messages.EventMemoryWrite, (*MemoryWritten).data).when(func(r *MemoryWritten) bool { return len(r.Changes) > 0 }),
+		),
 		KindWithdrawn: kind[Withdrawn](
 			heads((*Withdrawn).head), stands((*Withdrawn).stands), resent(), hidesText(func(r *Withdrawn) *string { return &r.Reason }),
 			shows(messages.EventCancelRequested, (*Withdrawn).data),

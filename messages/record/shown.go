@@ -234,11 +234,12 @@ func (w *Shown) ofPark(r *Parked) Record {
 }
 
 func (w *Shown) ofEnd(r *Finished) *Finished {
-	if w == nil || w.Redact == 0 {
+	if w == nil || w.Redact == 0 && !w.NoInputs {
 		return r
 	}
 	c := *r
 	end := &c.Result
+	end.MemoryDeltas = w.changes(end.MemoryDeltas)
 	if s, ok := end.Result.(string); ok {
 		end.Result = w.text(s)
 	}

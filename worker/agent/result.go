@@ -19,8 +19,9 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		Actions: s.actions(), ModelCalls: slices.Clone(s.ModelCalls), TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
 		Provenance: s.provenance(),
 		Summary:    f.Summary, Outputs: s.Outputs, Logs: run.LogSubject(),
-		Aborted:   f.Status == messages.StatusCancelled,
-		RetryInfo: s.retryInfo(), Diagnostics: s.diagnostics(run),
+		MemoryDeltas: s.MemoryDeltas,
+		Aborted:      f.Status == messages.StatusCancelled,
+		RetryInfo:    s.retryInfo(), Diagnostics: s.diagnostics(run),
 		Metrics: &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
 		Seed:    s.Task.Seed, Deterministic: s.deterministic(),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -78,6 +79,11 @@ func spoken(in []messages.Message) []messages.Message {
 func (s *State) recall(r *record.Recalled) {
 	s.Turn, s.Recalled, s.Older = true, r.Messages, min(max(r.Older, 0), len(r.Messages))
 	s.inherit(r.Used)
+	if s.Agent.SessionPolicy().Scratchpad {
+		s.Scratchpad = scratchpad.Pad{Notes: r.Scratchpad}
+	} else {
+		s.PassedOn = r.Scratchpad
+	}
 }
 
 // summarised puts the summary in the place of what it sums up.
@@ -168,6 +174,15 @@ func (s *State) Conversation() []messages.Message {
 		said = append(said, end)
 	}
 	return append(slices.Clone(s.Recalled), said...)
+}
+
+// Notes are the scratchpad that a run leaves to the next one of its session: its own, or, if its agent keeps its notes to itself, the one
+// that the runs before it left. Pure.
+func (s *State) Notes() []scratchpad.Note {
+	if s.Agent.SessionPolicy().Scratchpad {
+		return s.Scratchpad.Notes
+	}
+	return s.PassedOn
 }
 
 // Recall is the record that begins a run's turn with a conversation, in which results of the used tools may be, as the policy wants it.

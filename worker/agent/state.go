@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 )
 
 // State is the fold of a run's log. Only Apply and Advance change it.
@@ -79,6 +80,10 @@ type State struct {
 	PermitsHeld bool            `json:"permitsHeld,omitempty"` // a claim has them, which may have used them
 
 	Files *record.FilesSaved `json:"files,omitempty"` // as they are; nil: none were saved
+
+	Scratchpad   scratchpad.Pad          `json:"scratchpad,omitzero"`
+	PassedOn     []scratchpad.Note       `json:"passedOn,omitempty"`     // the scratchpad of its session, which it does not use
+	MemoryDeltas []messages.MemoryChange `json:"memoryDeltas,omitempty"` // the first of them, as results show them
 
 	Parked  *record.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
@@ -244,6 +249,8 @@ func (s *State) Advance(r record.Record) error {
 		}
 	case *record.FilesSaved:
 		s.Files = r
+	case *record.MemoryWritten:
+		s.remember(r)
 	case *record.Released, *record.Lost, *record.SessionGranted, *record.Lined, *record.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)

@@ -153,6 +153,12 @@ func action(e *messages.Event) string {
 	case messages.EventPolicyViolation:
 		d := data[messages.PolicyViolation](e)
 		return "policy " + d.Action + " " + string(d.Point) + " by " + d.Rule
+	case messages.EventMemoryWrite:
+		var words []string
+		for _, c := range data[messages.MemoryWritten](e).Changes {
+			words = append(words, c.Memory+" "+c.Op+" "+c.Name)
+		}
+		return "memory " + strings.Join(words, ", ")
 	case messages.EventRunFinished:
 		d := data[messages.RunFinished](e)
 		if d.Result.Status == messages.StatusFailed && d.Result.Error != nil {

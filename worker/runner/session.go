@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -36,7 +37,9 @@ func (x *conversation) joinSession(ctx context.Context) (agent.Action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the conversation of session %s: %w", x.journal.state.Task.Session, err)
 	}
-	return x.journal.commit(ctx, agent.Recall(from, left.Messages, left.Used, x.journal.state.Agent.SessionPolicy()))
+	recall := agent.Recall(from, left.Messages, left.Used, x.journal.state.Agent.SessionPolicy())
+	recall.Scratchpad = left.Notes
+	return x.journal.commit(ctx, recall)
 }
 
 // conversationKey is the key of the session's conversation in Config.Conversations, a cache of its own.
@@ -48,6 +51,7 @@ func (x *conversation) conversationKey() messages.Ref {
 type leaving struct {
 	Messages []messages.Message `json:"messages"`
 	Used     []string           `json:"used,omitempty"` // tools whose results may be in them
+	Notes    []scratchpad.Note  `json:"notes,omitempty"`
 }
 
 // conversation is what the last run of the session left: from the cache, or folded from that run's log. Runs that are
@@ -74,7 +78,7 @@ func (x *conversation) conversation(ctx context.Context, ended []string) (from s
 			}
 		}
 		if s.Task != nil && s.Task.Session == x.journal.state.Task.Session && s.Turn && s.Result != nil {
-			return id, leaving{s.Conversation(), s.Had()}, nil
+			return id, leaving{s.Conversation(), s.Had(), s.Notes()}, nil
 		}
 	}
 	return "", leaving{}, nil
@@ -92,7 +96,7 @@ func (x *conversation) leaveConversation() {
 		return
 	}
 	rules := x.rules.of(x.journal.state.Agent)
-	if data, err := json.Marshal(leaving{x.journal.state.Conversation(), x.journal.state.Had()}); err == nil && holds(rules, data) {
+	if data, err := json.Marshal(leaving{x.journal.state.Conversation(), x.journal.state.Had(), x.journal.state.Notes()}); err == nil && holds(rules, data) {
 		x.cfg.Conversations.Save(x.conversationKey(), x.journal.state.Seq, x.run.Run, data)
 	}
 }

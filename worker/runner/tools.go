@@ -129,6 +129,7 @@ func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Ca
 	call := tools.Call{
 		Run: x.run, ID: c.ID, Key: x.key(s.Step, c.ID), Arguments: x.calls.args[c.ID], Workspace: ws,
 		Timeout: time.Duration(s.Agent.ToolTimeout), Session: s.Task.Session, Grants: s.Agent.GrantOf(), Delegate: s.Agent.Delegate, Redact: x.cfg.Redact,
+		Scratchpad: s.Scratchpad.Clone(), Remember: x.rules.of(s.Agent).Memory,
 	}
 	if n, ok := s.Agent.ToolRetries[c.Name]; ok {
 		call.Retries = &n
@@ -265,6 +266,9 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 	}
 	x.hooks.owe(a.call, r)
 	reports := append([]record.Record{r}, x.rules.applied(x.journal.state, a.call, a.found)...)
+	if written := x.written(a, r); written != nil {
+		reports = append(reports, written)
+	}
 	if saved != nil {
 		reports = append(reports, saved)
 	}

@@ -66,6 +66,8 @@ func (r *run) tell(e *messages.Event) render.Line {
 		return told(e, func(d messages.PolicyViolation) render.Line {
 			return render.Line{Mark: render.Attention, Text: fmt.Sprintf("policy: %s %s: %s", d.Action, d.Point, d.Reason)}
 		})
+	case messages.EventMemoryWrite:
+		return told(e, memoryWritten)
 	case messages.EventSteered:
 		return told(e, r.steered)
 	case messages.EventDelegated:
