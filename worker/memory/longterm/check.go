@@ -239,8 +239,8 @@ func CheckIDs(ids []string) error {
 	return nil
 }
 
-// checked is a filter as stores take it.
-func (f Filter) checked() (Filter, error) {
+// checkFilter returns a filter as stores take it.
+func checkFilter(f Filter) (Filter, error) {
 	if err := f.Within.check("within"); err != nil {
 		return f, err
 	}
@@ -327,7 +327,7 @@ func (q Query) Check(at Place) (Query, Position, error) {
 		return q, Position{}, err
 	}
 	var err error
-	if q.Filter, err = q.Filter.checked(); err != nil {
+	if q.Filter, err = checkFilter(q.Filter); err != nil {
 		return q, Position{}, err
 	}
 	if q.Limit == 0 {
@@ -346,7 +346,7 @@ func (s Search) Check(at Place) (Search, error) {
 		return s, err
 	}
 	var err error
-	if s.Filter, err = s.Filter.checked(); err != nil {
+	if s.Filter, err = checkFilter(s.Filter); err != nil {
 		return s, err
 	}
 	if s.TopK == 0 {
@@ -387,6 +387,6 @@ func (d Deletion) Check(at Place) (Deletion, error) {
 		return d, &messages.FieldError{Field: "filter", Reason: "say what to delete: ids, a filter, or all"}
 	}
 	var err error
-	d.Filter, err = d.Filter.checked()
+	d.Filter, err = checkFilter(d.Filter)
 	return d, err
 }

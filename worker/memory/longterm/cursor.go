@@ -41,20 +41,29 @@ func Compare(a, b *Item) int {
 	}
 }
 
+// MakePage is the page of a query that begins with the given items, which are in order; more of them than its limit say that there is another page.
+func MakePage(at Place, q *Query, items []Item) Page {
+	if len(items) <= q.Limit {
+		return Page{Items: items}
+	}
+	items = items[:q.Limit]
+	return Page{Items: items, Next: makeCursor(at, q, &items[q.Limit-1])}
+}
+
 const digestBytes = 8
 
 // digest is that of a place and a filter, which has passed its checks.
 func digest(at Place, f *Filter) []byte {
 	text, _ := json.Marshal(struct { // all of it can be encoded
-		At Place
-		F  *Filter
+		At Place   `json:"at"`
+		F  *Filter `json:"f"`
 	}{at, f})
 	sum := sha256.Sum256(text)
 	return sum[:digestBytes]
 }
 
-// MakeCursor returns the cursor of the page after an item, for a query that has passed its check.
-func MakeCursor(at Place, q *Query, last *Item) string {
+// makeCursor returns the cursor of the page after an item, for a query that has passed its check.
+func makeCursor(at Place, q *Query, last *Item) string {
 	b := binary.BigEndian.AppendUint64(digest(at, &q.Filter), uint64(last.Created.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(append(b, last.ID...))
 }

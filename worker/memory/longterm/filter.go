@@ -64,6 +64,14 @@ const (
 	defaultTopK  = 10
 )
 
+// Means reports whether a deletion that has passed its check is about an item of its place.
+func (d *Deletion) Means(it *Item) bool {
+	if len(d.IDs) > 0 {
+		return slices.Contains(d.IDs, it.ID)
+	}
+	return d.Filter.Passes(it)
+}
+
 // Passes reports whether an item that has passed its checks meets a filter that has.
 func (f *Filter) Passes(it *Item) bool {
 	within := func(want, is string) bool { return want == "" || want == is }

@@ -1,6 +1,8 @@
 package longterm
 
 import (
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -70,3 +72,10 @@ func (it *Item) Size() int64 {
 
 // Ended reports whether an item has expired.
 func (it *Item) Ended(now time.Time) bool { return !it.Expires.IsZero() && !it.Expires.After(now) }
+
+// Clone returns a copy that shares nothing with it.
+func (it *Item) Clone() Item {
+	c := *it
+	c.Fields, c.Tags, c.Vector, c.Sealed = maps.Clone(it.Fields), slices.Clone(it.Tags), slices.Clone(it.Vector), slices.Clone(it.Sealed)
+	return c
+}
