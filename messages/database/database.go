@@ -42,6 +42,7 @@ type Config struct {
 	Writers int           // connections that write to a SQLite file; they wait for each other. Default 1
 	Busy    time.Duration // how long a SQLite file of another process is waited for, and a connection to PostgreSQL. Default 5 s
 	Query   time.Duration // bounds each Read. Default 8 s
+	Erase   bool          // a SQLite file does not keep what was deleted
 }
 
 // DB is a SQLite file or a PostgreSQL. A question mark in a statement is a parameter.
@@ -84,6 +85,9 @@ func Open(c Config) (*DB, error) {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(" + strconv.FormatInt(c.Busy.Milliseconds(), 10) + ")", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-16000)",
 	}}
+	if c.Erase {
+		pragmas.Add("_pragma", "secure_delete(ON)")
+	}
 	open := func(extra string, most int) (*sql.DB, error) {
 		u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: c.Where}).EscapedPath(), RawQuery: pragmas.Encode() + extra}
 		db, err := sql.Open("sqlite", u.String())
@@ -225,6 +229,17 @@ func (t *Tx) Each(ctx context.Context, scan func(row func(...any) error) error, 
 		return fmt.Errorf("%s: %w", verb(s), err)
 	}
 	return nil
+}
+
+// Has reports whether there is a table.
+func (t *Tx) Has(ctx context.Context, table string) (bool, error) {
+	q := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+	if t.d.Kind == Postgres {
+		q = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
+	}
+	var n int
+	err := t.One(ctx, []any{&n}, q, table)
+	return n > 0, err
 }
 
 // One reads one row.

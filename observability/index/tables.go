@@ -90,7 +90,7 @@ func (d *projection) prepare(ctx context.Context) (again bool, err error) {
 				return err
 			}
 		}
-		there, err := t.there(ctx)
+		there, err := t.Has(ctx, "longshore_index")
 		if err != nil {
 			return err
 		}
@@ -141,17 +141,6 @@ func (t *tx) change(ctx context.Context, version int64) error {
 	}
 	_, err := t.Exec(ctx, "UPDATE longshore_index SET version = ?", schema)
 	return err
-}
-
-// there reports whether there are tables.
-func (t *tx) there(ctx context.Context) (bool, error) {
-	q := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'longshore_index'"
-	if t.Kind() == database.Postgres {
-		q = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'longshore_index'"
-	}
-	var n int
-	err := t.One(ctx, []any{&n}, q)
-	return n > 0, err
 }
 
 // head reads where the index is.

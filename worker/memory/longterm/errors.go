@@ -36,3 +36,12 @@ func (l Limits) Exceeded(tenant string, was, would CollectionStats) error {
 	}
 	return nil
 }
+
+// TooManyError says that a search would have to compare more items than its store compares for one.
+type TooManyError struct {
+	Max int
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("the search would compare more than %d items one by one; narrow its filter, or use a store with an index for it", e.Max)
+}

@@ -57,62 +57,77 @@ func Best(text, vector []Scored, s *Search) []Scored {
 
 // ByWords ranks items by BM25 of the stems of a search's words, the best first, without those that have none of them.
 func ByWords(items []Item, text string) []Scored {
-	stems := stemsOf(SearchWords(text))
-	if len(stems) == 0 {
-		return nil
+	stems := Stems(text)
+	var docs []Doc
+	for i := range items {
+		if d := CountWords(&items[i], stems); d.Counts != nil {
+			docs = append(docs, d)
+		}
 	}
-	type counted struct {
-		id     string
-		counts []int
-		long   int
-	}
-	index := map[string]int{}
+	return BM25(docs, len(items))
+}
+
+// Doc is a text as BM25 sees it.
+type Doc struct {
+	ID     string
+	Counts []int // how often each of the words that are looked for is in it
+	Long   int   // how many words it has
+}
+
+// CountWords counts stems in an item; Counts is nil if it has none of them.
+func CountWords(it *Item, stems []string) Doc {
+	index := make(map[string]int, len(stems))
 	for i, stem := range stems {
 		index[stem] = i
 	}
-	var docs []counted
-	have, total := make([]int, len(stems)), 0
-	for i := range items {
-		d := counted{id: items[i].ID}
-		for _, w := range Words(items[i].Text) {
-			d.long++
-			if at, ok := index[Stem(w)]; ok {
-				if d.counts == nil {
-					d.counts = make([]int, len(stems))
-				}
-				d.counts[at]++
+	d := Doc{ID: it.ID}
+	for _, w := range Words(it.Text) {
+		d.Long++
+		if at, ok := index[Stem(w)]; ok {
+			if d.Counts == nil {
+				d.Counts = make([]int, len(stems))
 			}
+			d.Counts[at]++
 		}
-		total += d.long
-		if d.counts == nil {
-			continue
-		}
-		for at, n := range d.counts {
+	}
+	return d
+}
+
+// BM25 ranks texts that have some of the words that are looked for, among so many.
+func BM25(docs []Doc, among int) []Scored {
+	if len(docs) == 0 {
+		return nil
+	}
+	among = max(among, len(docs))
+	have, total := make([]int, len(docs[0].Counts)), 0
+	for _, d := range docs {
+		total += d.Long
+		for at, n := range d.Counts {
 			if n > 0 {
 				have[at]++
 			}
 		}
-		docs = append(docs, d)
 	}
-	mean := float64(total) / math.Max(1, float64(len(items)))
+	mean := math.Max(1, float64(total)/float64(len(docs)))
 	out := make([]Scored, 0, len(docs))
 	for _, d := range docs {
 		score := 0.0
-		for at, n := range d.counts {
+		for at, n := range d.Counts {
 			if n == 0 {
 				continue
 			}
-			rare := math.Log(1 + (float64(len(items))-float64(have[at])+0.5)/(float64(have[at])+0.5))
-			score += rare * float64(n) * (bm25K + 1) / (float64(n) + bm25K*(1-bm25B+bm25B*float64(d.long)/mean))
+			rare := math.Log(1 + (float64(among)-float64(have[at])+0.5)/(float64(have[at])+0.5))
+			score += rare * float64(n) * (bm25K + 1) / (float64(n) + bm25K*(1-bm25B+bm25B*float64(d.Long)/mean))
 		}
-		out = append(out, Scored{d.id, score})
+		out = append(out, Scored{d.ID, score})
 	}
-	return ordered(out)
+	return Ordered(out)
 }
 
-func stemsOf(words []string) []string {
+// Stems are those of the words that a search looks for, each once.
+func Stems(text string) []string {
 	var out []string
-	for _, w := range words {
+	for _, w := range SearchWords(text) {
 		if s := Stem(w); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
@@ -136,7 +151,7 @@ func ByVector(items []Item, s *Search) []Scored {
 			out = append(out, Scored{it.ID, c})
 		}
 	}
-	return ordered(out)
+	return Ordered(out)
 }
 
 // Cosine is that of the angle between two vectors of one length; 0 if either has no direction.
@@ -154,8 +169,8 @@ func Cosine(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// ordered sorts a ranking, of one score by id, so that the same search has the same answer.
-func ordered(s []Scored) []Scored {
+// Ordered sorts a ranking, the best first, of one score by id, so that the same search has the same answer.
+func Ordered(s []Scored) []Scored {
 	slices.SortFunc(s, func(a, b Scored) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 	})
@@ -177,5 +192,5 @@ func Fuse(text, vector []Scored) []Scored {
 	for id, score := range sum {
 		out = append(out, Scored{id, score})
 	}
-	return ordered(out)
+	return Ordered(out)
 }
