@@ -65,7 +65,7 @@ const (
 )
 
 // Means reports whether a deletion that has passed its check is about an item of its place.
-func (d *Deletion) Means(it *Item) bool {
+func (d Deletion) Means(it *Item) bool {
 	if len(d.IDs) > 0 {
 		return slices.Contains(d.IDs, it.ID)
 	}

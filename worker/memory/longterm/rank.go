@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // The weights of BM25 that are usual: how soon a word that comes again counts less, and how much long texts are held back.
@@ -24,25 +23,6 @@ func Depth(topK int) int { return max(fuseDepth, 2*topK) }
 
 const fuseDepth = 50
 
-// Rank returns the best of the items for a search that has passed its check, by reading all of them: those that pass the filter and
-// have not expired. It is the search of stores without an index.
-func Rank(items []Item, s *Search, now time.Time) []Hit {
-	var fit []Item
-	byID := map[string]int{}
-	for i := range items {
-		if it := &items[i]; !it.Ended(now) && s.Passes(it) {
-			byID[it.ID] = len(fit)
-			fit = append(fit, *it)
-		}
-	}
-	text, vector := ByWords(fit, s.Text), ByVector(fit, s)
-	var hits []Hit
-	for _, best := range Best(text, vector, s) {
-		hits = append(hits, Hit{fit[byID[best.ID]], best.Score})
-	}
-	return hits
-}
-
 // Best returns the best of a ranking by words and one by vectors, of which a search has one or both.
 func Best(text, vector []Scored, s *Search) []Scored {
 	best := text
@@ -53,18 +33,6 @@ func Best(text, vector []Scored, s *Search) []Scored {
 		best = Fuse(text, vector)
 	}
 	return best[:min(len(best), s.TopK)]
-}
-
-// ByWords ranks items by BM25 of the stems of a search's words, the best first, without those that have none of them.
-func ByWords(items []Item, text string) []Scored {
-	stems := Stems(text)
-	var docs []Doc
-	for i := range items {
-		if d := CountWords(&items[i], stems); d.Counts != nil {
-			docs = append(docs, d)
-		}
-	}
-	return BM25(docs, len(items))
 }
 
 // Doc is a text as BM25 sees it.
@@ -133,25 +101,6 @@ func Stems(text string) []string {
 		}
 	}
 	return out
-}
-
-// ByVector ranks items by the cosine of their vector and that of a search, the best first: those of its model and length that point
-// its way at all.
-func ByVector(items []Item, s *Search) []Scored {
-	var out []Scored
-	if len(s.Vector) == 0 {
-		return nil
-	}
-	for i := range items {
-		it := &items[i]
-		if it.Model != s.Model || len(it.Vector) != len(s.Vector) {
-			continue
-		}
-		if c := Cosine(it.Vector, s.Vector); c > 0 {
-			out = append(out, Scored{it.ID, c})
-		}
-	}
-	return Ordered(out)
 }
 
 // Cosine is that of the angle between two vectors of one length; 0 if either has no direction.

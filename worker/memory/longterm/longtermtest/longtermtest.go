@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -312,7 +313,7 @@ func testPages(t *testing.T, open Open) {
 	}
 	write(t, s, at, items...)
 	for _, limit := range []int{1, 7, 25, 26} {
-		same(t, fmt.Sprint(limit), query(t, s, at, longterm.Query{Limit: limit}), want)
+		same(t, strconv.Itoa(limit), query(t, s, at, longterm.Query{Limit: limit}), want)
 	}
 	page, err := s.Query(t.Context(), at, longterm.Query{Limit: 10})
 	if err != nil {
@@ -421,7 +422,7 @@ func testSearchFilter(t *testing.T, open Open) {
 	s, at := open(t, Options{}), Place("c")
 	var items []longterm.Item
 	for i := range 300 { // better ones than those that pass
-		items = append(items, longterm.Item{ID: fmt.Sprintf("hidden%d", i), Text: "anchor anchor anchor", Vector: []float32{1, 0}, Scope: longterm.Scope{Agent: "other"}})
+		items = append(items, longterm.Item{ID: fmt.Sprintf("hidden%d", i), Text: "anchor by anchor", Vector: []float32{1, 0}, Scope: longterm.Scope{Agent: "other"}})
 	}
 	items = append(items,
 		longterm.Item{ID: "seen", Text: "an anchor among many other things that are in the text", Vector: []float32{1, 0.9}, Scope: longterm.Scope{Agent: "me"}, Tags: []string{"x"}, Fields: longterm.Fields{"n": 3}, Created: At(1)},
@@ -442,7 +443,7 @@ func testDelete(t *testing.T, open Open) {
 	s, at := open(t, Options{}), Place("c")
 	var items []longterm.Item
 	for i := range 5 {
-		items = append(items, longterm.Item{ID: fmt.Sprint(i), Text: "the anchor", Vector: []float32{1, 0}, Scope: longterm.Scope{Session: fmt.Sprint("s", i%2)}, Fields: longterm.Fields{"n": i}})
+		items = append(items, longterm.Item{ID: strconv.Itoa(i), Text: "the anchor", Vector: []float32{1, 0}, Scope: longterm.Scope{Session: fmt.Sprint("s", i%2)}, Fields: longterm.Fields{"n": i}})
 	}
 	write(t, s, at, items...)
 	remove := func(d longterm.Deletion, want int) {
@@ -651,11 +652,11 @@ func testRefused(t *testing.T, open Open) {
 	}
 	many := longterm.Fields{}
 	for i := range longterm.MaxFields + 1 {
-		many[fmt.Sprint(i)] = 1
+		many[strconv.Itoa(i)] = 1
 	}
 	large := longterm.Fields{}
 	for i := range 5 {
-		large[fmt.Sprint(i)] = strings.Repeat("x", longterm.MaxFieldText)
+		large[strconv.Itoa(i)] = strings.Repeat("x", longterm.MaxFieldText)
 	}
 	for field, it := range map[string]longterm.Item{
 		"items[0].id":              {ID: ""},

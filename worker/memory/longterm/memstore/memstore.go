@@ -152,7 +152,18 @@ func (st *Store) Search(ctx context.Context, at longterm.Place, s longterm.Searc
 	if ctx.Err() != nil {
 		return longterm.Found{}, context.Cause(ctx)
 	}
-	return longterm.Found{Hits: longterm.Rank(st.all(at), &s, st.cfg.Now())}, nil
+	ranker, now, byID := longterm.NewRanker(&s), st.cfg.Now(), map[string]longterm.Item{}
+	for _, it := range st.all(at) {
+		if !it.Ended(now) && s.Passes(&it) {
+			ranker.Add(&it)
+			byID[it.ID] = it
+		}
+	}
+	var found longterm.Found
+	for _, best := range ranker.Best() {
+		found.Hits = append(found.Hits, longterm.Hit{Item: byID[best.ID], Score: best.Score})
+	}
+	return found, nil
 }
 
 // Delete implements longterm.Writer.
