@@ -31,10 +31,8 @@ const (
 	defaultRetries = 3
 	firstWait      = 250 * time.Millisecond // doubled each time
 	defaultBaseURL = "https://api.openai.com/v1"
-	// maxText is how much of a text is sent: models take about 8,000 tokens.
-	maxText = 24 << 10
-	// maxReply has room for a batch of the longest vectors.
-	maxReply = 32 << 20
+	maxText        = 24 << 10 // of a text is sent: models take about 8,000 tokens
+	maxReply       = 32 << 20 // has room for a batch of the longest vectors
 )
 
 // Config is fixed for the life of an OpenAI.

@@ -15,7 +15,7 @@ func TestScripted(t *testing.T) {
 	s := embedding.NewScripted("the vessel", "the price", "the engine")
 	texts := []string{
 		"The vessel left the port.", "A ship departed from the harbour.", "Invoices are settled within thirty days.",
-		"", "\xff\x00", strings.Repeat("w", 1<<20), "the engines were repaired", "the engine was repaird",
+		"", "\xff\x00", strings.Repeat("w", 1<<20), "the engines were repaired", "the engine was repairred",
 	}
 	got, err := s.Embed(t.Context(), texts)
 	if err != nil {

@@ -30,7 +30,8 @@ func Best(text, vector []Scored, s *Search) []Scored {
 	case s.Text == "":
 		best = vector
 	case len(s.Vector) > 0:
-		best = Fuse(text, vector)
+		depth := Depth(s.TopK)
+		best = Fuse(text[:min(len(text), depth)], vector[:min(len(vector), depth)])
 	}
 	return best[:min(len(best), s.TopK)]
 }
@@ -61,7 +62,8 @@ func CountWords(it *Item, stems []string) Doc {
 	return d
 }
 
-// BM25 ranks texts that have some of the words that are looked for, among so many.
+// BM25 ranks texts that have some of the words that are looked for, among so many. A score is a part of what a text could have at most that
+// has all of them, so that it says how well the words fit, and not only which text fits best.
 func BM25(docs []Doc, among int) []Scored {
 	if len(docs) == 0 {
 		return nil
@@ -77,6 +79,11 @@ func BM25(docs []Doc, among int) []Scored {
 		}
 	}
 	mean := math.Max(1, float64(total)/float64(len(docs)))
+	rare, most := make([]float64, len(have)), 0.0
+	for at, n := range have {
+		rare[at] = math.Log(1 + (float64(among)-float64(n)+0.5)/(float64(n)+0.5))
+		most += rare[at] * (bm25K + 1)
+	}
 	out := make([]Scored, 0, len(docs))
 	for _, d := range docs {
 		score := 0.0
@@ -84,10 +91,9 @@ func BM25(docs []Doc, among int) []Scored {
 			if n == 0 {
 				continue
 			}
-			rare := math.Log(1 + (float64(among)-float64(have[at])+0.5)/(float64(have[at])+0.5))
-			score += rare * float64(n) * (bm25K + 1) / (float64(n) + bm25K*(1-bm25B+bm25B*float64(d.Long)/mean))
+			score += rare[at] * float64(n) * (bm25K + 1) / (float64(n) + bm25K*(1-bm25B+bm25B*float64(d.Long)/mean))
 		}
-		out = append(out, Scored{d.ID, score})
+		out = append(out, Scored{d.ID, score / most})
 	}
 	return Ordered(out)
 }
@@ -126,16 +132,26 @@ func Ordered(s []Scored) []Scored {
 	return s
 }
 
-// rrf is the usual constant of reciprocal rank fusion: how much the first places count more than those after them.
-const rrf = 60
+// The weights of a fused ranking. Of the ways that were measured on the questions of package quality, this sum alone found as much as the
+// better of the two rankings, with any vectorWeight from 1.5 to 3: reciprocal ranks let a document with one common word of a
+// question push out the one that means it.
+const (
+	vectorWeight = 2
+	leastVector  = 0.05 // of the last in the ranking, the first has 1
+)
 
-// Fuse makes one ranking of two, by reciprocal rank fusion.
+// Fuse makes one ranking of two: the sum of how well the words fit, and of how close a vector is among those of its ranking.
 func Fuse(text, vector []Scored) []Scored {
 	sum := map[string]float64{}
-	for _, ranking := range [][]Scored{text, vector} {
-		for place, s := range ranking {
-			sum[s.ID] += 1 / float64(rrf+place+1)
+	for _, s := range text {
+		sum[s.ID] += s.Score
+	}
+	for _, s := range vector {
+		near := 1.0
+		if high, low := vector[0].Score, vector[len(vector)-1].Score; high > low {
+			near = leastVector + (1-leastVector)*(s.Score-low)/(high-low)
 		}
+		sum[s.ID] += vectorWeight * near
 	}
 	out := make([]Scored, 0, len(sum))
 	for id, score := range sum {
