@@ -24,8 +24,15 @@ func (st *Store) pgvector() bool {
 	return st.pgv
 }
 
+// searchesFiltered reports whether an index finds what passes a filter, however little that is.
+func (st *Store) searchesFiltered() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.filters
+}
+
 // preparePgvector uses the extension if the server has it and the user may, and gives it the vectors that were written without.
-func (st *Store) preparePgvector(ctx context.Context) (there bool, err error) {
+func (st *Store) preparePgvector(ctx context.Context) (there, filters bool, err error) {
 	err = st.db.Transaction(ctx, st.db.Writes, func(t *database.Tx) error {
 		var n int
 		if err := t.One(ctx, []any{&n}, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"); err != nil || n == 0 {
@@ -47,13 +54,17 @@ func (st *Store) preparePgvector(ctx context.Context) (there bool, err error) {
 			}
 		}
 		there = true
+		// Since 0.8 an index goes on with its search until enough passes the filter.
+		if err := t.One(ctx, []any{&filters}, "SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector'"); err != nil {
+			return err
+		}
 		_, err := t.Exec(ctx, "ALTER TABLE longshore_memory ADD COLUMN IF NOT EXISTS embedding vector")
 		return err
 	})
 	for more := there; more && err == nil; {
 		more, err = st.backfill(ctx)
 	}
-	return there && err == nil, err
+	return there && err == nil, filters, err
 }
 
 // backfill copies some vectors that were written without pgvector, and reports whether there may be more.
@@ -101,10 +112,14 @@ func literal(vector []float32) any {
 func (t *tx) nearest(ctx context.Context, w *where, s *longterm.Search, exact bool) (found []longterm.Scored, err error) {
 	distance := fmt.Sprintf("(m.embedding::vector(%d) <=> ?::vector(%[1]d))", len(s.Vector))
 	order := distance
-	if exact {
+	if exact || !t.st.searchesFiltered() {
 		order += " + 0" // no index is in this order
-	} else if _, err := t.Exec(ctx, fmt.Sprintf("SET LOCAL hnsw.ef_search = %d", indexDepth)); err != nil {
-		return nil, err
+	} else {
+		for _, setting := range []string{"hnsw.ef_search = " + strconv.Itoa(indexDepth), "hnsw.iterative_scan = strict_order"} {
+			if _, err := t.Exec(ctx, "SET LOCAL "+setting); err != nil {
+				return nil, err
+			}
+		}
 	}
 	vector := literal(s.Vector)
 	args := append([]any{vector}, w.args...)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/longshore-run/longshore/messages/database"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
@@ -83,16 +84,16 @@ func (t *tx) byVector(ctx context.Context, at longterm.Place, s *longterm.Search
 	}
 	w := in(at, &s.Filter).alive(t.st.cfg.Now())
 	w.add("m.model = ?", s.Model)
-	w.add("m.dims = ?", len(s.Vector))
+	w.add("m.dims = " + strconv.Itoa(len(s.Vector))) // not a parameter: a partial index has it
 	var n int
-	if err := t.One(ctx, []any{&n}, "SELECT count(*) FROM (SELECT 1 FROM longshore_memory m"+w.String()+" LIMIT ?) AS fit", append(w.args, MaxScan+1)...); err != nil {
+	if err := t.One(ctx, []any{&n}, "SELECT count(*) FROM (SELECT 1 FROM longshore_memory m"+w.String()+" LIMIT ?) AS fit", append(w.args, t.st.exact+1)...); err != nil {
 		return nil, err
 	}
 	if t.st.pgvector() {
-		return t.nearest(ctx, w, s, n <= MaxScan)
+		return t.nearest(ctx, w, s, n <= t.st.exact)
 	}
-	if n > MaxScan {
-		return nil, &longterm.TooManyError{Max: MaxScan}
+	if n > t.st.exact {
+		return nil, &longterm.TooManyError{Max: t.st.exact}
 	}
 	var items []longterm.Scored
 	err := t.Each(ctx, func(scan func(...any) error) error {

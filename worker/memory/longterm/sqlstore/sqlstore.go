@@ -41,12 +41,14 @@ type Config struct {
 
 // Store is a longterm.Store in a database.
 type Store struct {
-	cfg Config
-	db  *database.DB
+	cfg   Config
+	db    *database.DB
+	exact int // MaxScan
 
 	mu      sync.Mutex
 	ready   bool         // the tables are there
 	pgv     bool         // pgvector is there
+	filters bool         // and its index looks on while what it finds does not pass a filter
 	indexed map[int]bool // lengths of vectors that have an index
 }
 
@@ -70,7 +72,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{cfg: cfg, db: db, indexed: map[int]bool{}}, nil
+	return &Store{cfg: cfg, db: db, exact: MaxScan, indexed: map[int]bool{}}, nil
 }
 
 // Close ends the connections.

@@ -46,7 +46,8 @@ func tables(kind string) []string {
 			`CREATE INDEX longshore_memory_words ON longshore_memory USING gin (words)`)
 	} else {
 		// Its row is that of the item: where it belongs, as one word, and the stems of its text.
-		all = append(all, `CREATE VIRTUAL TABLE longshore_memory_words USING fts5(place, words, content='', contentless_delete=1, detail='column', tokenize="unicode61 remove_diacritics 0")`)
+		all = append(all, `CREATE VIRTUAL TABLE longshore_memory_words USING fts5(place, words, content='', detail='column', tokenize="unicode61 remove_diacritics 0")`,
+			`INSERT INTO longshore_memory_words (longshore_memory_words, rank) VALUES ('secure-delete', 1)`)
 	}
 	for i := range all {
 		all[i] = types.Replace(all[i])
@@ -92,7 +93,7 @@ func (st *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("make the tables of long-term memory: %w", err)
 	}
 	if st.db.Kind == database.Postgres {
-		if st.pgv, err = st.preparePgvector(ctx); err != nil {
+		if st.pgv, st.filters, err = st.preparePgvector(ctx); err != nil {
 			return fmt.Errorf("prepare pgvector: %w", err)
 		}
 	}

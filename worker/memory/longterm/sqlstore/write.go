@@ -63,6 +63,7 @@ type row struct {
 	key  int64
 	at   longterm.Place
 	size int64
+	text string // of SQLite, whose index of words has to be told what it forgets
 }
 
 func (t *tx) write(ctx context.Context, at longterm.Place, items []longterm.Item) error {
@@ -114,12 +115,16 @@ func (t *tx) rows(ctx context.Context, at longterm.Place, items []longterm.Item)
 
 // find returns rows that meet conditions, so many at most.
 func (t *tx) find(ctx context.Context, w *where, most int) (rows []row, err error) {
+	text := "''"
+	if t.Kind() == database.SQLite {
+		text = "m.text"
+	}
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		var r row
-		err := scan(&r.key, &r.at.Tenant, &r.at.Collection, &r.size)
+		err := scan(&r.key, &r.at.Tenant, &r.at.Collection, &r.size, &r.text)
 		rows = append(rows, r)
 		return err
-	}, "SELECT m.key, m.tenant, m.collection, m.size FROM longshore_memory m"+w.String()+" LIMIT ?", append(w.args, most)...)
+	}, "SELECT m.key, m.tenant, m.collection, m.size, "+text+" FROM longshore_memory m"+w.String()+" LIMIT ?", append(w.args, most)...)
 	return rows, err
 }
 
@@ -244,7 +249,13 @@ func (t *tx) remove(ctx context.Context, rows []row) error {
 			"DELETE FROM longshore_memory_fields WHERE item IN ", "DELETE FROM longshore_memory_tags WHERE item IN ", "DELETE FROM longshore_memory WHERE key IN ",
 		}
 		if t.Kind() == database.SQLite {
-			statements = append(statements, "DELETE FROM longshore_memory_words WHERE rowid IN ")
+			words := make([][]any, len(part))
+			for i, r := range part {
+				words[i] = []any{"delete", r.key, placeWord(r.at), stems(r.text)}
+			}
+			if err := t.all(ctx, "INSERT INTO longshore_memory_words (longshore_memory_words, rowid, place, words) VALUES ", words); err != nil {
+				return err
+			}
 		}
 		for _, s := range statements {
 			if _, err := t.Exec(ctx, s+marks(len(keys)), keys...); err != nil {
