@@ -31,6 +31,7 @@ var forbidden = map[string][]string{
 	"messages/bus":         {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
 	"messages/hosts":       {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"messages/egress":      {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com"},
+	"messages/database":    {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"messages/document":    {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"messages/prompt":      {"worker", "dispatcher", "messages/bus", "messages/runlog", "tools", "sandbox", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"dispatcher":           {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/spf13", "github.com/nats-io/nats-server", "database/sql", "github.com/prometheus"},

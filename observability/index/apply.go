@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/database"
 )
 
 // placed is an event at its place in the stream.
@@ -44,7 +45,7 @@ type batch struct {
 }
 
 // apply applies events and moves the index, or does nothing.
-func (d *database) apply(ctx context.Context, on beginner, from, to head, events []placed) error {
+func (d *projection) apply(ctx context.Context, on database.Beginner, from, to head, events []placed) error {
 	return d.transaction(ctx, on, func(t *tx) error {
 		if err := t.move(ctx, from, to); err != nil { // first: it keeps others out
 			return err
@@ -104,7 +105,7 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 		for _, r := range part {
 			args = append(args, r.Tenant, r.Run)
 		}
-		err := t.each(ctx, func(scan func(...any) error) error {
+		err := t.Each(ctx, func(scan func(...any) error) error {
 			r, err := scanRow(scan)
 			if err == nil {
 				b.runs[messages.Ref{Tenant: r.Tenant, Run: r.ID}] = r
@@ -120,7 +121,7 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 		for _, k := range part {
 			args = append(args, k.run.Tenant, k.run.Run, k.id)
 		}
-		err := t.each(ctx, func(scan func(...any) error) error {
+		err := t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanStep(scan)
 			if err == nil {
 				b.steps[s.key] = s
@@ -201,7 +202,7 @@ func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [
 		for _, r := range part {
 			args = append(args, r...)
 		}
-		_, err := t.exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES "+tuples(len(names), len(part))+
+		_, err := t.Exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES "+tuples(len(names), len(part))+
 			" ON CONFLICT ("+strings.Join(names[:keys], ", ")+") DO UPDATE SET "+strings.Join(sets, ", "), args...)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", table, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/database"
 )
 
 // ErrMoved is errMoved.
@@ -33,7 +34,7 @@ func (x *Index) Apply(ctx context.Context, from, to uint64, events ...Placed) er
 	h.position = from
 	next := h
 	next.position = to
-	err = x.db.apply(ctx, x.db.writes, h, next, events)
+	err = x.db.apply(ctx, x.db.Writes, h, next, events)
 	if err == nil {
 		x.position.Store(to)
 	}
@@ -41,17 +42,17 @@ func (x *Index) Apply(ctx context.Context, from, to uint64, events ...Placed) er
 }
 
 // Retain removes old rows.
-func (x *Index) RetainNow(ctx context.Context) error { return x.retain(ctx, x.db.writes) }
+func (x *Index) RetainNow(ctx context.Context) error { return x.retain(ctx, x.db.Writes) }
 
 // SetVersion makes the tables those of another version.
 func (x *Index) SetVersion(ctx context.Context, version int) error {
-	_, err := x.db.writes.ExecContext(ctx, x.db.sql("UPDATE longshore_index SET version = ?"), version)
+	_, err := x.db.Writes.ExecContext(ctx, x.db.SQL("UPDATE longshore_index SET version = ?"), version)
 	return err
 }
 
 // Exec changes the database behind the index's back.
 func (x *Index) Exec(ctx context.Context, statement string) error {
-	_, err := x.db.writes.ExecContext(ctx, statement)
+	_, err := x.db.Writes.ExecContext(ctx, statement)
 	return err
 }
 
@@ -59,7 +60,7 @@ func (x *Index) Exec(ctx context.Context, statement string) error {
 func (x *Index) Dump(ctx context.Context) (runs []control.RunSummary, steps map[string][]control.StepSummary, err error) {
 	steps = map[string][]control.StepSummary{}
 	err = x.db.read(ctx, func(ctx context.Context, t *tx) error {
-		err := t.each(ctx, func(scan func(...any) error) error {
+		err := t.Each(ctx, func(scan func(...any) error) error {
 			r, err := scanRow(scan)
 			if err == nil {
 				runs = append(runs, r.RunSummary)
@@ -69,7 +70,7 @@ func (x *Index) Dump(ctx context.Context) (runs []control.RunSummary, steps map[
 		if err != nil {
 			return err
 		}
-		return t.each(ctx, func(scan func(...any) error) error {
+		return t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanStep(scan)
 			if err == nil {
 				steps[s.key.run.String()] = append(steps[s.key.run.String()], s.StepSummary)
@@ -83,16 +84,16 @@ func (x *Index) Dump(ctx context.Context) (runs []control.RunSummary, steps map[
 // Explain is how the database answers a list.
 func (x *Index) Explain(ctx context.Context, req control.RunsRequest, few bool) (plan string, err error) {
 	prefix := "EXPLAIN QUERY PLAN "
-	if x.db.kind == kindPostgres {
+	if x.db.Kind == database.Postgres {
 		prefix = "EXPLAIN "
 	}
 	w := filter(&req, few)
 	err = x.db.read(ctx, func(ctx context.Context, t *tx) error {
-		return t.each(ctx, func(scan func(...any) error) error {
+		return t.Each(ctx, func(scan func(...any) error) error {
 			var line string
 			var a, b, c int
 			into := []any{&line}
-			if x.db.kind == kindSQLite {
+			if x.db.Kind == database.SQLite {
 				into = []any{&a, &b, &c, &line}
 			}
 			err := scan(into...)

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/database"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -40,7 +41,7 @@ const (
 type Index struct {
 	cfg  Config
 	from *events.Store
-	db   *database
+	db   *projection
 
 	ready    atomic.Bool   // the tables are there
 	leads    atomic.Bool   // this one applies
@@ -67,7 +68,7 @@ func New(cfg Config) (*Index, error) {
 }
 
 // Close ends the connections. Call it when Run has returned.
-func (x *Index) Close() error { return x.db.close() }
+func (x *Index) Close() error { return x.db.Close() }
 
 // Behind is how many events are stored and not in the index, as of a second ago.
 func (x *Index) Behind() uint64 {
@@ -155,11 +156,11 @@ func (x *Index) keep(ctx context.Context) error {
 // lead returns the connection to apply on, once no other process applies. SQLite has no such lock: should two processes
 // share a file, the position tells each what the other has done.
 func (x *Index) lead(ctx context.Context) (*sql.Conn, error) {
-	conn, err := x.db.writes.Conn(ctx)
+	conn, err := x.db.Writes.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the index: %w", err)
 	}
-	for x.db.kind == kindPostgres {
+	for x.db.Kind == database.Postgres {
 		var mine bool
 		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(lockApply)).Scan(&mine); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock the index: %w", err), conn.Close())
@@ -203,7 +204,7 @@ func (x *Index) look(ctx context.Context) error {
 }
 
 // settle returns where to continue. Rows of another stream are given up.
-func (x *Index) settle(ctx context.Context, on beginner) (head, error) {
+func (x *Index) settle(ctx context.Context, on database.Beginner) (head, error) {
 	state, err := x.from.State(ctx)
 	if err != nil {
 		return head{}, err
@@ -311,7 +312,7 @@ func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint
 }
 
 // begin gives up the rows of runs whose first event is at a position or after it, and goes to another head.
-func (d *database) begin(ctx context.Context, on beginner, from, to head, first uint64) error {
+func (d *projection) begin(ctx context.Context, on database.Beginner, from, to head, first uint64) error {
 	return d.transaction(ctx, on, func(t *tx) error {
 		if err := t.move(ctx, from, to); err != nil {
 			return err
@@ -325,7 +326,7 @@ func (d *database) begin(ctx context.Context, on beginner, from, to head, first 
 			if first > 0 {
 				args = append(args, place(first))
 			}
-			if _, err := t.exec(ctx, s, args...); err != nil {
+			if _, err := t.Exec(ctx, s, args...); err != nil {
 				return err
 			}
 		}
@@ -342,14 +343,14 @@ func runColumn(table string) string {
 }
 
 // retain removes rows of runs that ended long ago, a few at a time.
-func (x *Index) retain(ctx context.Context, on beginner) error {
+func (x *Index) retain(ctx context.Context, on database.Beginner) error {
 	before := time.Now().Add(-x.cfg.Retain).UnixMicro()
 	for removed := int64(retainBatch); removed == retainBatch && ctx.Err() == nil; {
 		err := x.db.transaction(ctx, on, func(t *tx) error {
 			const some = " IN (SELECT tenant, id FROM longshore_runs WHERE finished_at < ? ORDER BY finished_at, tenant, id LIMIT ?)"
 			for _, table := range tableNames() { // the runs last
 				var err error
-				if removed, err = t.exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+some, before, retainBatch); err != nil {
+				if removed, err = t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+some, before, retainBatch); err != nil {
 					return err
 				}
 			}
@@ -377,7 +378,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 		if err := x.db.read(ctx, func(ctx context.Context, t *tx) (err error) { h, err = t.head(ctx); return err }); err != nil {
 			return err
 		}
-		err = x.db.begin(ctx, x.db.writes, h, head{epoch: h.epoch + 1, stream: h.stream}, max(state.First, 1))
+		err = x.db.begin(ctx, x.db.Writes, h, head{epoch: h.epoch + 1, stream: h.stream}, max(state.First, 1))
 		if !errors.Is(err, errMoved) {
 			return err
 		}
@@ -390,7 +391,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 
 // Status tells how the index is.
 func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
-	s := control.IndexStatus{Kind: x.db.kind, Leads: x.leads.Load()}
+	s := control.IndexStatus{Kind: x.db.Kind, Leads: x.leads.Load()}
 	if err := x.failure(); err != nil {
 		s.Error = strict.Clip(err.Error(), 512)
 	}
@@ -413,7 +414,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 		if h.position == 0 {
 			s.AsOf = time.Time{}
 		}
-		return t.one(ctx, []any{&s.Runs, &s.Steps}, "SELECT (SELECT count(*) FROM longshore_runs), (SELECT count(*) FROM longshore_steps)")
+		return t.One(ctx, []any{&s.Runs, &s.Steps}, "SELECT (SELECT count(*) FROM longshore_runs), (SELECT count(*) FROM longshore_steps)")
 	})
 	return s, err
 }

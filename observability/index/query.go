@@ -134,7 +134,7 @@ func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunP
 	err := x.answer(ctx, &page.IndexLag, func(ctx context.Context, t *tx) error {
 		after := int64(-1)
 		if req.After != "" {
-			err := t.one(ctx, []any{&after}, "SELECT first FROM longshore_runs WHERE tenant = ? AND id = ?", req.Tenant, req.After)
+			err := t.One(ctx, []any{&after}, "SELECT first FROM longshore_runs WHERE tenant = ? AND id = ?", req.Tenant, req.After)
 			if errors.Is(err, sql.ErrNoRows) {
 				return &messages.FieldError{Field: "after", Reason: "is not a known run"}
 			}
@@ -148,7 +148,7 @@ func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunP
 			if after >= 0 {
 				w.add("r.first < ?", after)
 			}
-			err := t.one(ctx, []any{&page.Found},
+			err := t.One(ctx, []any{&page.Found},
 				"SELECT count(*) FROM (SELECT 1 FROM longshore_runs r"+w.String()+" LIMIT ?) AS found", append(w.args, control.MaxRunsFound+1)...)
 			if err != nil {
 				return err
@@ -162,7 +162,7 @@ func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunP
 		if after >= 0 {
 			w.add("r.first < ?", after)
 		}
-		err := t.each(ctx, func(scan func(...any) error) error {
+		err := t.Each(ctx, func(scan func(...any) error) error {
 			r, err := scanRow(scan)
 			if err == nil {
 				page.Runs = append(page.Runs, r.RunSummary)
@@ -191,7 +191,7 @@ func (x *Index) Begun(ctx context.Context, tenant string, ids []string) (map[str
 			for _, id := range part {
 				args = append(args, id)
 			}
-			err := t.each(ctx, func(scan func(...any) error) error {
+			err := t.Each(ctx, func(scan func(...any) error) error {
 				var id string
 				err := scan(&id)
 				begun[id] = true
@@ -210,7 +210,7 @@ func (x *Index) Begun(ctx context.Context, tenant string, ids []string) (map[str
 func (x *Index) Steps(ctx context.Context, ref messages.Ref) (control.StepList, error) {
 	list := control.StepList{Steps: []control.StepSummary{}}
 	err := x.answer(ctx, &list.IndexLag, func(ctx context.Context, t *tx) error {
-		return t.each(ctx, func(scan func(...any) error) error {
+		return t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanStep(scan)
 			if err == nil {
 				list.Steps = append(list.Steps, s.StepSummary)

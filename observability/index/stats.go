@@ -68,7 +68,7 @@ func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.R
 	}
 	by := key(req.By)
 	all := map[string]*control.RunGroup{}
-	err := t.each(ctx, func(scan func(...any) error) error {
+	err := t.Each(ctx, func(scan func(...any) error) error {
 		var (
 			k              string
 			status         messages.Status
@@ -113,7 +113,7 @@ func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.R
 
 // times finds the median and the 95th percentile of how long the runs of each group took, by nearest rank.
 func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*control.RunGroup) error {
-	return t.each(ctx, func(scan func(...any) error) error {
+	return t.Each(ctx, func(scan func(...any) error) error {
 		var (
 			k        string
 			p50, p95 *int64
@@ -172,7 +172,7 @@ func addGroup(a, b *control.RunGroup) {
 func (t *tx) tools(ctx context.Context, req *control.StatsRequest, stats *control.RunStats) error {
 	w := filter(&req.RunsRequest, true)
 	stats.Tools = []control.ToolUse{}
-	err := t.each(ctx, func(scan func(...any) error) error {
+	err := t.Each(ctx, func(scan func(...any) error) error {
 		var u control.ToolUse
 		err := scan(&u.Tool, &u.Calls, &u.Errors, &u.Millis, &u.Runs)
 		stats.Tools = append(stats.Tools, u)

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/longshore-run/longshore/messages/database"
 )
 
 // schema is the version of the tables and of what is projected into them. Tables of an older one are changed if changes says
@@ -81,21 +83,21 @@ type head struct {
 }
 
 // prepare makes the tables, changes those of an older version, or makes them again. It reports whether rows were given up.
-func (d *database) prepare(ctx context.Context) (again bool, err error) {
-	err = d.transaction(ctx, d.writes, func(t *tx) error {
-		if d.kind == kindPostgres {
-			if _, err := t.exec(ctx, "SELECT pg_advisory_xact_lock(?)", int64(lockTables)); err != nil {
+func (d *projection) prepare(ctx context.Context) (again bool, err error) {
+	err = d.transaction(ctx, d.Writes, func(t *tx) error {
+		if d.Kind == database.Postgres {
+			if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock(?)", int64(lockTables)); err != nil {
 				return err
 			}
 		}
-		there, err := t.there(ctx)
+		there, err := t.Has(ctx, "longshore_index")
 		if err != nil {
 			return err
 		}
 		epoch := int64(1)
 		if there {
 			var version int64
-			if err := t.one(ctx, []any{&version, &epoch}, "SELECT version, epoch FROM longshore_index"); err != nil {
+			if err := t.One(ctx, []any{&version, &epoch}, "SELECT version, epoch FROM longshore_index"); err != nil {
 				return err
 			}
 			switch {
@@ -109,17 +111,17 @@ func (d *database) prepare(ctx context.Context) (again bool, err error) {
 			again = true
 			epoch++
 			for _, name := range append(tableNames(), "longshore_index") {
-				if _, err := t.exec(ctx, "DROP TABLE IF EXISTS "+name); err != nil {
+				if _, err := t.Exec(ctx, "DROP TABLE IF EXISTS "+name); err != nil {
 					return err
 				}
 			}
 		}
 		for _, s := range tables() {
-			if _, err := t.exec(ctx, s); err != nil {
+			if _, err := t.Exec(ctx, s); err != nil {
 				return err
 			}
 		}
-		_, err = t.exec(ctx, "INSERT INTO longshore_index (one, version, epoch, stream, position, as_of) VALUES (1, ?, ?, '', 0, 0)", schema, epoch)
+		_, err = t.Exec(ctx, "INSERT INTO longshore_index (one, version, epoch, stream, position, as_of) VALUES (1, ?, ?, '', 0, 0)", schema, epoch)
 		return err
 	})
 	if err != nil {
@@ -132,24 +134,13 @@ func (d *database) prepare(ctx context.Context) (again bool, err error) {
 func (t *tx) change(ctx context.Context, version int64) error {
 	for ; version < schema; version++ {
 		for _, s := range changes()[version] {
-			if _, err := t.exec(ctx, s); err != nil {
+			if _, err := t.Exec(ctx, s); err != nil {
 				return fmt.Errorf("change the tables of version %d: %w", version, err)
 			}
 		}
 	}
-	_, err := t.exec(ctx, "UPDATE longshore_index SET version = ?", schema)
+	_, err := t.Exec(ctx, "UPDATE longshore_index SET version = ?", schema)
 	return err
-}
-
-// there reports whether there are tables.
-func (t *tx) there(ctx context.Context) (bool, error) {
-	q := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'longshore_index'"
-	if t.d.kind == kindPostgres {
-		q = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'longshore_index'"
-	}
-	var n int
-	err := t.one(ctx, []any{&n}, q)
-	return n > 0, err
 }
 
 // head reads where the index is.
@@ -159,7 +150,7 @@ func (t *tx) head(ctx context.Context) (head, error) {
 		version  int64
 		position int64
 	)
-	err := t.one(ctx, []any{&version, &h.epoch, &h.stream, &position, &h.asOf}, "SELECT version, epoch, stream, position, as_of FROM longshore_index")
+	err := t.One(ctx, []any{&version, &h.epoch, &h.stream, &position, &h.asOf}, "SELECT version, epoch, stream, position, as_of FROM longshore_index")
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return h, errors.New("the index has no position")
@@ -176,7 +167,7 @@ func (t *tx) head(ctx context.Context) (head, error) {
 
 // move sets the position of the index if it is still at from.
 func (t *tx) move(ctx context.Context, from, to head) error {
-	n, err := t.exec(ctx, `UPDATE longshore_index SET epoch = ?, stream = ?, position = ?, as_of = ?
+	n, err := t.Exec(ctx, `UPDATE longshore_index SET epoch = ?, stream = ?, position = ?, as_of = ?
 		WHERE one = 1 AND version = ? AND epoch = ? AND stream = ? AND position = ?`,
 		to.epoch, to.stream, place(to.position), to.asOf, schema, from.epoch, from.stream, place(from.position))
 	if err == nil && n != 1 {

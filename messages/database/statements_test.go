@@ -1,4 +1,4 @@
-package index
+package database
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 // A connection keeps the statements that it used last, no more than a bound, and those from which rows are read are apart.
 func TestStatementsAreKept(t *testing.T) {
 	t.Parallel()
-	d, err := openDatabase(filepath.Join(t.TempDir(), "index.db"))
+	d, err := Open(Config{Where: filepath.Join(t.TempDir(), "index.db"), What: "the index"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := d.close(); err != nil {
+		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	conn, err := d.writes.Conn(t.Context())
+	conn, err := d.Writes.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

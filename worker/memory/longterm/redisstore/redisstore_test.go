@@ -1,0 +1,177 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/worker/memory"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
+	"github.com/longshore-run/longshore/worker/memory/longterm/longtermtest"
+	"github.com/longshore-run/longshore/worker/memory/longterm/redisstore"
+	"github.com/longshore-run/longshore/worker/memory/memorytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func connect(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	rdb, err := memory.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func suite(t *testing.T, url string) {
+	t.Helper()
+	longtermtest.Run(t, func(t *testing.T, o longtermtest.Options) longterm.Store {
+		t.Helper()
+		rdb := connect(t, url)
+		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return redisstore.New(rdb, redisstore.Config{Limits: o.Limits, Now: o.Now})
+	})
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("miniredis", func(t *testing.T) {
+		suite(t, embeddedtest.Start(t, embedded.Config{NATSAddr: embedded.NoListen}).RedisURL)
+	})
+	s, ok := memorytest.RedisServer(t)
+	if !ok {
+		t.Log("no redis-server on the PATH: it was left out")
+		return
+	}
+	t.Run("redis-server", func(t *testing.T) { suite(t, s.URL) })
+}
+
+// A node of a cluster refuses a script whose keys are in more than one slot.
+func TestConformanceInACluster(t *testing.T) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Log("no redis-server on the PATH: the cluster was left out")
+		return
+	}
+	addr := start(t, program, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
+	rdb := connect(t, "redis://"+addr)
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := rdb.ClusterAddSlotsRange(t.Context(), 0, 16383).Err()
+		if err != nil && strings.Contains(err.Error(), "is already busy") {
+			err = nil
+		}
+		info := rdb.ClusterInfo(t.Context()).Val()
+		if err == nil && strings.Contains(info, "cluster_state:ok") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no cluster: %v %s", err, info)
+		}
+	}
+	suite(t, fmt.Sprintf("redis://%s?addr=%s", addr, addr))
+}
+
+// start starts a server with some more of its options.
+func start(t *testing.T, program string, options ...string) (addr string) {
+	t.Helper()
+	addr = freeAddr(t)
+	host, port, _ := net.SplitHostPort(addr)
+	_, bus, _ := net.SplitHostPort(freeAddr(t)) // by default the port plus 10,000, which may be none
+	args := append([]string{"--bind", host, "--port", port, "--save", "", "--dir", t.TempDir(), "--cluster-port", bus}, options...)
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	rdb := connect(t, "redis://"+addr)
+	for deadline := time.Now().Add(30 * time.Second); rdb.Ping(t.Context()).Err() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("redis-server does not start")
+		}
+	}
+	return addr
+}
+
+// freeAddr is an address that was free a moment ago.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// A Redis that is full refuses writes and goes on to be read and to delete.
+func TestFull(t *testing.T) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Log("no redis-server on the PATH: it was left out")
+		return
+	}
+	s := redisstore.New(connect(t, "redis://"+start(t, program, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction")), redisstore.Config{})
+	at := longtermtest.Place("c")
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		err = s.Write(t.Context(), at, []longterm.Item{{ID: fmt.Sprint("i", n), Text: strings.Repeat("anchor ", 9000)}})
+	}
+	if !errors.Is(err, longterm.ErrStorageFull) || n < 10 {
+		t.Fatalf("%v after %d writes", err, n)
+	}
+	found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
+	if err != nil || len(found.Hits) == 0 {
+		t.Errorf("%d hits, %v", len(found.Hits), err)
+	}
+	stats, err := s.Stats(t.Context(), at.Tenant)
+	if err != nil || stats.Items != int64(n-1) {
+		t.Errorf("%+v, %v after %d writes", stats, err, n-1)
+	}
+	if removed, err := s.Delete(t.Context(), at, longterm.Deletion{All: true}); err != nil || removed != n-1 {
+		t.Errorf("deleted %d of %d, %v", removed, n-1, err)
+	}
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "later", Text: "anchor"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Redis that is away, or does not answer, costs the timeout and no more.
+func TestAway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for name, addr := range map[string]string{"silent": l.Addr().String(), "gone": freeAddr(t)} {
+		s, at := redisstore.New(connect(t, "redis://"+addr), redisstore.Config{Timeout: 200 * time.Millisecond}), longtermtest.Place("c")
+		began := time.Now()
+		_, readErr := s.Read(t.Context(), at, []string{"a"})
+		_, searchErr := s.Search(t.Context(), at, longterm.Search{Text: "a"})
+		_, deleteErr := s.Delete(t.Context(), at, longterm.Deletion{All: true})
+		_, sweepErr := s.Sweep(t.Context(), 1)
+		for call, err := range map[string]error{"write": s.Write(t.Context(), at, []longterm.Item{{ID: "a"}}), "read": readErr, "search": searchErr, "delete": deleteErr, "sweep": sweepErr} {
+			if !errors.Is(err, longterm.ErrUnavailable) {
+				t.Errorf("%s, %s: %v", name, call, err)
+			}
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("%s: five calls took %v", name, took)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/messages/database"
+	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
+)
+
+// deleted is how many items one transaction removes.
+const deleted = 500
+
+// Delete implements longterm.Writer. Each 500 items are a transaction.
+func (st *Store) Delete(ctx context.Context, at longterm.Place, d longterm.Deletion) (int, error) {
+	d, err := d.Check(at)
+	if err != nil {
+		return 0, err
+	}
+	w := in(at, &d.Filter)
+	if len(d.IDs) > 0 {
+		w.add("m.id IN "+marks(len(d.IDs)), anys(d.IDs)...)
+	}
+	for total := 0; ; {
+		n, err := st.deleteSome(ctx, at.Tenant, w)
+		total += n
+		if err != nil || n < deleted {
+			return total, err
+		}
+	}
+}
+
+func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (n int, err error) {
+	ctx, end, err := st.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = st.change(ctx, tenant, func(t *tx) error {
+		rows, err := t.find(ctx, w, deleted)
+		if err != nil {
+			return err
+		}
+		n = len(rows)
+		return t.remove(ctx, rows)
+	})
+	if err == nil && n > 0 {
+		err = st.erase(ctx)
+	}
+	return n, end(err)
+}
+
+// erase takes what was deleted out of SQLite's log, so that it is in no file any more.
+func (st *Store) erase(ctx context.Context) error {
+	if st.db.Kind != database.SQLite {
+		return nil
+	}
+	_, err := st.db.Writes.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
+}
+
+// Sweep implements longterm.Keeper.
+func (st *Store) Sweep(ctx context.Context, most int) (n int, err error) {
+	ctx, end, err := st.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = st.db.Transaction(ctx, st.db.Writes, func(dt *database.Tx) error {
+		n, err = (&tx{dt, st}).sweep(ctx, "", max(most, 0))
+		return err
+	})
+	return n, end(err)
+}
+
+// sweep removes what has expired, of one tenant or of all.
+func (t *tx) sweep(ctx context.Context, tenant string, most int) (int, error) {
+	w := &where{}
+	w.add("m.expires <= ?", t.st.cfg.Now().UnixMicro())
+	if tenant != "" {
+		w.add("m.tenant = ?", tenant)
+	}
+	rows, err := t.find(ctx, w, most)
+	if err != nil {
+		return 0, err
+	}
+	return len(rows), t.remove(ctx, rows)
+}
+
+// Stats implements longterm.Keeper.
+func (st *Store) Stats(ctx context.Context, tenant string) (s longterm.Stats, err error) {
+	if err := strict.CheckToken("tenant", tenant); err != nil {
+		return s, err
+	}
+	ctx, end, err := st.begin(ctx)
+	if err != nil {
+		return s, err
+	}
+	err = st.db.Read(ctx, func(ctx context.Context, dt *database.Tx) error {
+		s, err = (&tx{dt, st}).stats(ctx, tenant)
+		return err
+	})
+	return s, end(err)
+}
+
+func (t *tx) stats(ctx context.Context, tenant string) (s longterm.Stats, err error) {
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var c longterm.CollectionStats
+		err := scan(&c.Name, &c.Items, &c.Bytes)
+		s.Add(c)
+		return err
+	}, "SELECT collection, items, bytes FROM longshore_memory_usage WHERE tenant = ? ORDER BY collection", tenant)
+	return s, err
+}
