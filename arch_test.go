@@ -257,6 +257,17 @@ func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
 	}
 }
 
+// One role of the bus knows the library for encryption. What stores anything sees an interface.
+func TestOneRoleKnowsTink(t *testing.T) {
+	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
+	for line := range strings.Lines(out) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if strings.Contains(imports, "github.com/tink-crypto/") && path != module+"messages/bus/keyring" {
+			t.Errorf("%s imports tink", path)
+		}
+	}
+}
+
 func TestTopLevel(t *testing.T) {
 	allowed := []string{
 		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go",
@@ -377,7 +388,7 @@ func TestClientIsLight(t *testing.T) {
 	for _, heavy := range []string{
 		"github.com/redis/", "github.com/sashabaranov/", "github.com/spf13/", "github.com/nats-io/nats-server", "github.com/alicebob/",
 		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools", module + "messages/prompt", "github.com/osteele/", "github.com/mailgun/",
-		"charm.land/", "github.com/charmbracelet/", "github.com/mattn/go-runewidth", "github.com/aymanbagabas/", "github.com/go-jose/",
+		"github.com/tink-crypto/", "charm.land/", "github.com/charmbracelet/", "github.com/mattn/go-runewidth", "github.com/aymanbagabas/", "github.com/go-jose/",
 	} {
 		if strings.Contains(linked, heavy) {
 			t.Errorf("a backend links %s", heavy)
