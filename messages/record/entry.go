@@ -25,6 +25,7 @@ type Entry struct { //nolint:recvcheck // At changes its copy
 	Seq     uint64 // given by the log
 	Head    Head
 	Records []Record
+	Locked  bool // as it is stored, its records are sealed, and this process has no keys: they cannot be read here
 }
 
 // Head is the clear part of an entry. It travels in a message header, never sealed, so that a ticket can be judged

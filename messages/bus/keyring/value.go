@@ -1,15 +1,16 @@
 package keyring
 
 import (
-	"bytes"
 	"encoding/binary"
+
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// Prefix begins every sealed value. No text in UTF-8 begins with its first byte.
-const Prefix = "\xffLS1"
+// Prefix begins every sealed value.
+const Prefix = bus.SealedPrefix
 
 // Sealed reports whether a value is sealed.
-func Sealed(value []byte) bool { return bytes.HasPrefix(value, []byte(Prefix)) }
+func Sealed(value []byte) bool { return bus.IsSealed(value) }
 
 // What tink puts before what a key encrypts: a byte that says that the key's id follows.
 const (
