@@ -106,6 +106,31 @@ func fromManager(mgr *keyset.Manager) (*Master, error) {
 	return &Master{ks}, nil
 }
 
+// Wrap encrypts a small secret that belongs to no tenant, for a purpose.
+func (m *Master) Wrap(secret []byte, purpose string) ([]byte, error) {
+	out, err := m.aead.Encrypt(secret, Bind(purpose))
+	if err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	return out, nil
+}
+
+// Unwrap undoes Wrap.
+func (m *Master) Unwrap(wrapped []byte, purpose string) ([]byte, error) {
+	id, ok := keyOf(wrapped)
+	switch {
+	case !ok:
+		return nil, errors.New("it was not encrypted with a keyset")
+	case !m.Has(id):
+		return nil, fmt.Errorf("it needs key %s, which the keyset lacks", KeyID(id))
+	}
+	out, err := m.aead.Decrypt(wrapped, Bind(purpose))
+	if err != nil {
+		return nil, errors.New("it was changed")
+	}
+	return out, nil
+}
+
 // String hides the secret.
 func (m *Master) String() string { return "master keyset that writes with key " + KeyID(m.writes) }
 

@@ -49,9 +49,9 @@ func TestLogThatBecomesSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clear := runlogs.New(b, runlogs.Config{})
+	plain := runlogs.New(b, runlogs.Config{})
 	sealed := runlogs.New(b, runlogs.Config{Sealer: keyring.New(b, keyring.Config{Master: master})})
-	last := bustest.MustAppend(t, clear, bustest.Run(), 0, bustest.Step("01", 1))
+	last := bustest.MustAppend(t, plain, bustest.Run(), 0, bustest.Step("01", 1))
 	last = bustest.MustAppend(t, sealed, bustest.Run(), last, entry("02", false))
 	bustest.MustAppend(t, sealed, bustest.Run(), last, entry("03", true))
 	if all, err := readAll(t, sealed); err != nil || len(all) != 3 {
@@ -61,7 +61,7 @@ func TestLogThatBecomesSealed(t *testing.T) {
 	if _, err := readAll(t, required); !errors.Is(err, keyring.ErrClear) {
 		t.Errorf("required: got %v", err)
 	}
-	for _, off := range []*runlogs.Store{clear, runlogs.New(b, runlogs.Config{Sealer: keyring.New(b, keyring.Config{})})} {
+	for _, off := range []*runlogs.Store{plain, runlogs.New(b, runlogs.Config{Sealer: keyring.New(b, keyring.Config{})})} {
 		if all, err := readAll(t, off); !errors.Is(err, record.ErrNoKey) || len(all) != 1 {
 			t.Errorf("without keys: %d entries, %v", len(all), err)
 		}
