@@ -225,7 +225,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "tools/shell", "tools/code", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "dispatcher/webhook",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "deploy/command/keyset", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
@@ -256,6 +256,17 @@ func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
 		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if strings.Contains(imports, "go.opentelemetry.io/") && !strings.HasPrefix(path, module+"observability/traces") {
 			t.Errorf("%s imports OpenTelemetry", path)
+		}
+	}
+}
+
+// One role of the bus knows the library for encryption. What stores anything sees an interface.
+func TestOneRoleKnowsTink(t *testing.T) {
+	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
+	for line := range strings.Lines(out) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if strings.Contains(imports, "github.com/tink-crypto/") && path != module+"messages/bus/keyring" {
+			t.Errorf("%s imports tink", path)
 		}
 	}
 }
@@ -380,7 +391,7 @@ func TestClientIsLight(t *testing.T) {
 	for _, heavy := range []string{
 		"github.com/redis/", "github.com/sashabaranov/", "github.com/spf13/", "github.com/nats-io/nats-server", "github.com/alicebob/",
 		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools", module + "messages/prompt", "github.com/osteele/", "github.com/mailgun/",
-		"charm.land/", "github.com/charmbracelet/", "github.com/mattn/go-runewidth", "github.com/aymanbagabas/", "github.com/go-jose/",
+		"github.com/tink-crypto/", "charm.land/", "github.com/charmbracelet/", "github.com/mattn/go-runewidth", "github.com/aymanbagabas/", "github.com/go-jose/",
 	} {
 		if strings.Contains(linked, heavy) {
 			t.Errorf("a backend links %s", heavy)

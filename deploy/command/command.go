@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/command/audit"
 	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/command/keyset"
 	"github.com/longshore-run/longshore/deploy/command/policy"
 	"github.com/longshore-run/longshore/deploy/command/replay"
 	"github.com/longshore-run/longshore/deploy/command/tools"
@@ -47,6 +48,11 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), run, p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand())
 	root.AddCommand(cli.Version(p.Version, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
+	for _, c := range root.Commands() {
+		if c.Name() == "keys" {
+			c.AddCommand(keyset.Commands(keyset.Config{Environ: p.Environ, Raw: raw})...)
+		}
+	}
 	recorded := []*cobra.Command{replay.Command(p.connect, raw), policy.Command(p.connect, raw)}
 	cli.Complete(p.connect, recorded...)
 	root.AddCommand(recorded...)

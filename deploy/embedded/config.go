@@ -35,6 +35,9 @@ type Config struct {
 	SyncAlways bool
 	// MaxPayload is the size limit of a message in bytes. Default 2 MiB, at most 64 MiB.
 	MaxPayload int
+	// Key encrypts the files of the JetStream store. A store that was in the clear is encrypted when it is opened; one that is
+	// encrypted must be opened with its key. Default: in the clear.
+	Key string
 	// Log gets the NATS server's warnings and errors. Default: they are discarded.
 	Log *slog.Logger
 }

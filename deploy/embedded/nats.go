@@ -72,6 +72,9 @@ func (s *Servers) natsOptions() (*server.Options, error) {
 		NoLog:           true,
 		DontListen:      s.config.NATSAddr == NoListen,
 	}
+	if s.config.Key != "" {
+		opts.JetStreamKey, opts.JetStreamCipher = s.config.Key, server.AES
+	}
 	if opts.DontListen {
 		return opts, nil
 	}

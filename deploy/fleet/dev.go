@@ -79,8 +79,12 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 	if cfg.TLSCert != "" {
 		d.Scheme = "https"
 	}
+	var storeKey string
+	if cfg.Encryption, storeKey, err = devKeys(&cfg); err != nil {
+		return nil, err
+	}
 	d.servers, err = embedded.Start(ctx, embedded.Config{
-		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Log: cfg.Log,
+		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Key: storeKey, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

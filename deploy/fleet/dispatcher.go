@@ -93,7 +93,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err := clock.Measure(ctx); err != nil {
 		return err
 	}
-	logs := runlogs.New(b, runlogs.Config{})
+	ring, err := Keys(b, &s.Encryption)
+	if err != nil {
+		return err
+	}
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring})
 	stored, granted, kept := catalog.New(b), quotas.New(b, logs), retention.New(b, logs)
 	operations := control.Operations()
 	svc := service.New(service.Config{

@@ -47,6 +47,7 @@ type town struct {
 	model  *modelServer
 	data   string // of the dev process, with its streams
 	dev    *process
+	keyset string // file of the dev process; empty: nothing is encrypted
 }
 
 // agents are the definitions of the tests in addition to the built-in one.
@@ -99,6 +100,9 @@ func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply, mo
 		t.Fatal(err)
 	}
 	env := append([]string{"LONGSHORE_ACK_WAIT=" + ackWait.String()}, more...)
+	if slices.Contains(more, "LONGSHORE_ENCRYPTION=on") {
+		w.keyset = fleet.KeysetBeside(w.data)
+	}
 	w.dev = spawn(t, "dev", env, binary, "dev", "--no-worker", "--data", w.data, "--agents", defs, "--addr", "127.0.0.1:0",
 		"--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0", "--ready-file", ready)
 	w.dev.line("longshore is ready")
@@ -184,8 +188,22 @@ func (w *town) toolWorker(name string, env ...string) *process {
 }
 
 func (w *town) workerEnv(name string) []string {
-	return append(w.model.env(apiKey),
+	env := append(w.model.env(apiKey),
 		"NATS_URL="+w.nats, "REDIS_URL="+w.redis, "LONGSHORE_WORKER="+name, "LONGSHORE_WORKSPACES="+w.dir)
+	if w.keyset != "" {
+		env = append(env, "LONGSHORE_ENCRYPTION=on", "LONGSHORE_KEYSET="+w.keyset)
+	}
+	return env
+}
+
+// logs are the logs of the runs, opened with the keyset of the dev process.
+func (w *town) logs() *runlogs.Store {
+	w.t.Helper()
+	keys, err := fleet.Keys(w.bus, &settings.Encryption{Keyset: w.keyset})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return runlogs.New(w.bus, runlogs.Config{Sealer: keys})
 }
 
 // submit submits a task and returns its run.
@@ -315,7 +333,7 @@ func (w *town) once(run messages.Ref) {
 func (w *town) log(run messages.Ref) []record.Entry {
 	w.t.Helper()
 	var out []record.Entry
-	for e, err := range runlogs.New(w.bus, runlogs.Config{}).Read(w.t.Context(), run, 0, runlog.Tail) {
+	for e, err := range w.logs().Read(w.t.Context(), run, 0, runlog.Tail) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

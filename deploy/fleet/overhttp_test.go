@@ -300,8 +300,9 @@ func notOverHTTP() map[string]string {
 	return map[string]string{
 		"dev": process, "dispatcher": process, "worker": process,
 		"health":        "asks a process of its own machine",
-		"agents schema": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline,
+		"agents schema": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline, "keys generate": offline, "keys rotate add": offline, "keys rotate promote": offline,
 		"prices import": offline, "prices list": offline, "tools list": offline, "tools pin": offline, "version": offline, "webhook-key": offline,
+		"keys status": streams, "keys rotate tenants": streams, "keys rotate retire": streams, "keys destroy": streams, "keys renew": streams,
 		"doctor": streams, "doctor files": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,
 	}
 }

@@ -44,6 +44,8 @@ type guardedFleet struct {
 	work   func(name string) (stop func())
 	client *dispatcher.Client // the operator's
 	model  *modelServer
+
+	encryption settings.Encryption // of all processes
 }
 
 // guardedAgents are agents that ask people.
@@ -61,7 +63,7 @@ spec: {tools: [ask_human]}
 
 func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFleet {
 	t.Helper()
-	f := &guardedFleet{g: startGuarded(t), model: newModel(t, script)}
+	f := &guardedFleet{g: startGuarded(t), model: newModel(t, script), encryption: encrypted(t)}
 	defs := t.TempDir()
 	for i, def := range strings.Split(guardedAgents, "---\n") {
 		if err := os.WriteFile(filepath.Join(defs, fmt.Sprintf("agent-%d.yaml", i)), []byte(def), 0o600); err != nil {
@@ -87,7 +89,7 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 				AckWait: guardedAckWait, Retention: time.Hour, LiteTimeout: patience,
 				RunIndex: settings.RunIndex{Index: filepath.Join(t.TempDir(), "index.db")},
 			},
-			SigningKey: seed, ControlKeys: f.keys,
+			SigningKey: seed, ControlKeys: f.keys, Encryption: f.encryption,
 		}, "test", testLog(t, "dispatcher"), ready)
 	})
 	files := t.TempDir()
@@ -99,7 +101,7 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 				RedisURL: "none", HTTPAddr: "127.0.0.1:0", Name: name, Runs: settings.Runs{
 					Slots: 16, DrainTimeout: time.Second, MaxAttempts: 5,
 					ModelTimeout: patience, MemoryTTL: time.Hour,
-				}, Workspaces: files, ControlKeys: f.keys,
+				}, Workspaces: files, ControlKeys: f.keys, Encryption: f.encryption,
 			}, "test", testLog(t, name), fleet.Parts{}, ready)
 		})
 		return stop
@@ -504,7 +506,11 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 		return err
 	}
 	n := 0
-	for _, err := range runlogs.New(b, runlogs.Config{}).Read(ctx, run, 0, ^uint64(0)) {
+	keys, err := fleet.Keys(b, &f.encryption)
+	if err != nil {
+		return err
+	}
+	for _, err := range runlogs.New(b, runlogs.Config{Sealer: keys}).Read(ctx, run, 0, ^uint64(0)) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
@@ -545,7 +551,7 @@ func guardedAuditor(ctx context.Context, f *guardedFleet, run messages.Ref) erro
 	}
 	s := settings.Audit{
 		NATS: settings.NATS{URL: f.g.address("auditor"), InboxPrefix: inboxOf("auditor")}, Dir: filepath.Join(dir, "audit"),
-		KeyFile: filepath.Join(dir, "key"), HTTPAddr: "127.0.0.1:0", ControlKeys: f.keys, Store: audit.Bucket,
+		KeyFile: filepath.Join(dir, "key"), HTTPAddr: "127.0.0.1:0", ControlKeys: f.keys, Store: audit.Bucket, Encryption: f.encryption,
 	}
 	if err := os.WriteFile(s.KeyFile, []byte(key.Seed()), 0o600); err != nil {
 		return err

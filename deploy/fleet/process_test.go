@@ -37,7 +37,7 @@ func spawn(t *testing.T, name string, env []string, program string, args ...stri
 	p := &process{t: t, name: name, done: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir = t.TempDir()
-	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir()}, env...)
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "LONGSHORE_ENCRYPTION=off"}, env...)
 	p.cmd.Stdout = &p.out
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

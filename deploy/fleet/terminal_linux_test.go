@@ -27,7 +27,7 @@ func foreground(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
 	f := &terminal{PTY: ptytest.Open(t), t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
 	f.cmd.Dir = t.TempDir()
-	f.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "TERM=xterm"}, env...)
+	f.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "TERM=xterm", "LONGSHORE_ENCRYPTION=off"}, env...)
 	f.cmd.Stdin, f.cmd.Stdout, f.cmd.Stderr = f.Slave, f.Slave, f.Slave
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that Ctrl-C is a signal
 	if err := f.cmd.Start(); err != nil {

@@ -95,7 +95,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	logs := runlogs.New(b, runlogs.Config{Inline: s.BlobBytes})
+	ring, err := Keys(b, &s.Encryption)
+	if err != nil {
+		return err
+	}
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
 	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{
 		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version, Gone: gone(logs, sessions.New(b, logs)),
 	})

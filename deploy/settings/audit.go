@@ -11,6 +11,7 @@ import (
 type Audit struct {
 	NATS
 	Logs
+	Encryption
 	Dir         string        `env:"LONGSHORE_AUDIT_DIR"       help:"folder of the audit"`
 	KeyFile     string        `env:"LONGSHORE_AUDIT_KEY_FILE"  help:"file with the signing key, as longshore audit key writes it"`
 	Keys        string        `env:"LONGSHORE_AUDIT_KEYS"      help:"public keys of accepted signatures, comma separated: the previous keys (run), all keys (verify, export)"`
@@ -35,5 +36,6 @@ func (s *Audit) Check() error {
 	case s.Retention < 0:
 		return Errorf("LONGSHORE_AUDIT_RETENTION: must not be below 0")
 	}
-	return nil
+	_, err := s.Master() // without a keyset runs whose logs are encrypted are not compared
+	return err
 }

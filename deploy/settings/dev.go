@@ -11,16 +11,17 @@ type Dev struct {
 	Policy
 	Serving
 	Runs
+	Encryption
 }
 
 // Dispatcher is the dispatcher of the fleet in one process.
 func (s *Dev) Dispatcher() Dispatcher {
-	return Dispatcher{Serving: s.Serving, MaxInput: s.MaxInput, Replicas: 1}
+	return Dispatcher{Serving: s.Serving, MaxInput: s.MaxInput, Replicas: 1, Encryption: s.Encryption}
 }
 
 // Worker is the worker of the fleet in one process.
 func (s *Dev) Worker() Worker {
-	return Worker{Models: s.Models, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy, Runs: s.Runs}
+	return Worker{Models: s.Models, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy, Runs: s.Runs, Encryption: s.Encryption}
 }
 
 // Check returns an *Error.

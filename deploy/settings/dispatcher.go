@@ -13,6 +13,7 @@ type Dispatcher struct {
 	Logs
 	Serving
 	LogStore
+	Encryption
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	Replicas     int           `env:"LONGSHORE_REPLICAS"         envDefault:"1"    help:"copies of each stream: 1, 3 or 5"`
@@ -49,7 +50,7 @@ func (s *Dispatcher) Check() error {
 	case s.Sweep < time.Second:
 		return Errorf("LONGSHORE_SWEEP: must be at least 1s")
 	}
-	return checkMaxInput(s.MaxInput)
+	return first(errors.Join(checkMaxInput(s.MaxInput), s.CheckEncryption()))
 }
 
 // minMaxAge is the streams' window of duplicates, which may not be longer than their messages are kept.

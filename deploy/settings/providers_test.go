@@ -44,7 +44,7 @@ func providersEnv(t *testing.T, text string, more ...string) (environ []string, 
 			t.Fatal(err)
 		}
 	}
-	return append(more, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "FAST_KEY=sk-fast-123456", "EMPTY=",
+	return append(more, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "FAST_KEY=sk-fast-123456", "EMPTY=",
 		"LONGSHORE_PROVIDERS="+filepath.Join(dir, "p.yaml")), dir
 }
 

@@ -25,6 +25,9 @@ func collect(v reflect.Value, out *[]string) {
 			*out = append(append(*out, secret), urlPasswords(secret)...)
 		}
 	}
+	if e, ok := reflect.TypeAssert[Encryption](v); ok {
+		*out = append(*out, e.values()...)
+	}
 	if t, ok := reflect.TypeAssert[Traces](v); ok {
 		*out = append(*out, t.tokens()...)
 	}

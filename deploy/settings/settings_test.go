@@ -12,7 +12,7 @@ import (
 
 func good() []string {
 	return []string{
-		"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=redis://user:pa55word@127.0.0.1:6379", "OPENAI_API_KEY=sk-123456", "OPENAI_MODEL=m",
+		"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=redis://user:pa55word@127.0.0.1:6379", "OPENAI_API_KEY=sk-123456", "OPENAI_MODEL=m", "LONGSHORE_ENCRYPTION=off",
 	}
 }
 

@@ -27,7 +27,7 @@ func toolsFile(t *testing.T, spec string) string {
 
 func worker(file string, more ...string) (*settings.Worker, error) {
 	s := new(settings.Worker)
-	return s, settings.Load(s, append(more, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS="+file))
+	return s, settings.Load(s, append(more, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS="+file))
 }
 
 func TestToolsFile(t *testing.T) {

@@ -16,6 +16,7 @@ type Worker struct {
 	Hooks
 	Tools
 	Policy
+	Encryption
 	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr string `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
@@ -44,7 +45,7 @@ func (s *Worker) Check() error {
 	if _, err := messages.ParseLabels(s.Labels); err != nil {
 		return Errorf("LONGSHORE_WORKER_LABELS: %v", err)
 	}
-	return s.Runs.Check()
+	return first(errors.Join(s.Runs.Check(), s.CheckEncryption()))
 }
 
 // minClockSkew leaves room for clocks that are set over a network.

@@ -44,7 +44,7 @@ func opened(t *testing.T, file string, env ...string) *tools.Set {
 		t.Fatal(err)
 	}
 	s := new(settings.Worker)
-	env = append([]string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + name}, env...)
+	env = append([]string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + name}, env...)
 	if err := settings.Load(s, env); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func TestPartsOfKVThatAreWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := new(settings.Worker)
-		if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + file, "STORE_URL=http://u:s3cret-s3cret@h"}); err != nil {
+		if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + file, "STORE_URL=http://u:s3cret-s3cret@h"}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := toolbox.Open(t.Context(), &s.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler), RedisURL: s.RedisURL})

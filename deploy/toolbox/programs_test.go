@@ -138,7 +138,7 @@ func TestSettingsOfTheSandbox(t *testing.T) {
 		{"LONGSHORE_SANDBOX_CGROUP=longshore", "LONGSHORE_SANDBOX_CGROUP: must be a whole path"},
 		{"LONGSHORE_SANDBOX_CGROUP=/sys/../etc", "LONGSHORE_SANDBOX_CGROUP: must be a whole path"},
 	} {
-		err := settings.Load(new(settings.Worker), []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", tt.env})
+		err := settings.Load(new(settings.Worker), []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", tt.env})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.env, err)
 		}

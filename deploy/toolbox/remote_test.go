@@ -38,7 +38,7 @@ func TestPageOfRemote(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := new(settings.Worker)
-		if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + name}); err != nil {
+		if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + name}); err != nil {
 			t.Fatal(err)
 		}
 		return toolbox.Open(t.Context(), &s.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler), RedisURL: "none", NATS: nc})

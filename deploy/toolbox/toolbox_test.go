@@ -23,7 +23,7 @@ func load(t *testing.T, spec string) *settings.Tools {
 		t.Fatal(err)
 	}
 	s := new(settings.Worker)
-	if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + file}); err != nil {
+	if err := settings.Load(s, []string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + file}); err != nil {
 		t.Fatal(err)
 	}
 	return &s.Tools

@@ -38,12 +38,16 @@ const (
 	BucketSchedules = "SCHEDULES"
 	// BucketKeys has the hashes of API keys.
 	BucketKeys = "KEYS"
+	// BucketKeyring has the data keyset of each tenant, encrypted with the master keyset, or a tombstone. A message of an old revision
+	// is erased after a newer one was stored, so its history is there for that moment alone.
+	BucketKeyring = "KEYRING"
 	// BucketAudit is the object store that the auditor copies the audit to. It is made here and not by the auditor: a user who
 	// may make a stream may have it republish what he stores anywhere, or source what others have.
 	BucketAudit = "AUDIT"
 
 	StreamSchedules = "KV_" + BucketSchedules
 	StreamKeys      = "KV_" + BucketKeys
+	StreamKeyring   = "KV_" + BucketKeyring
 	streamAudit     = "OBJ_" + BucketAudit
 )
 
@@ -51,7 +55,8 @@ const (
 const (
 	HoldersPrefix = "lines.places."
 	WaitPrefix    = "lines.wait."
-	IntakePrefix  = "intake." // then as the subject of a task: priority, tenant, run
+	IntakePrefix  = "intake."                    // then as the subject of a task: priority, tenant, run
+	KeyringPrefix = "$KV." + BucketKeyring + "." // then the tenant
 )
 
 // The durable consumers that dispatchers share.
@@ -72,6 +77,8 @@ const (
 	spendMaxAge    = 400 * day
 	ratesMaxAge    = 2 * time.Hour // after the last task of the minute: tasks may have waited in the queue
 	RosterMaxAge   = 5 * time.Minute
+
+	keyringHistory = 8 // revisions of a keyset that may wait for being erased
 
 	defaultLogsMaxAge = 7 * day
 
@@ -130,6 +137,15 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 	like.Name, like.Description = StreamKeys, "API keys of HTTP, by id: their hashes."
 	like.Subjects = []string{"$KV." + BucketKeys + ".>"}
 	return like
+}
+
+// keyring is the stream of the bucket. It lets messages be removed: a destroyed keyset is overwritten on disk.
+func keyring(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamKeyring, "Data keysets of tenants, encrypted with the master keyset."
+	base.Subjects = []string{KeyringPrefix + "*"}
+	base.MaxMsgsPerSubject = keyringHistory
+	base.Discard, base.AllowDirect = jetstream.DiscardNew, false
+	return base
 }
 
 func lines(base jetstream.StreamConfig) jetstream.StreamConfig {

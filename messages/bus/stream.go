@@ -92,11 +92,16 @@ func (s Stream) Clear(ctx context.Context, subject string) error {
 }
 
 // Remove removes a message. It succeeds if the message is gone already.
-func (s Stream) Remove(ctx context.Context, seq uint64) error {
+func (s Stream) Remove(ctx context.Context, seq uint64) error { return s.remove(ctx, seq, true) }
+
+// Erase is Remove, and has the servers overwrite on their disks what they stored of the message.
+func (s Stream) Erase(ctx context.Context, seq uint64) error { return s.remove(ctx, seq, false) }
+
+func (s Stream) remove(ctx context.Context, seq uint64, leave bool) error {
 	err := s.bus.Call(ctx, "STREAM.MSG.DELETE."+s.name, struct {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"`
-	}{seq, true}, nil)
+	}{seq, leave}, nil)
 	if Refused(err, CodeNoMessage) || Refused(err, CodeNotDeleted) || Refused(err, codeNoSequence) {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = StreamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

@@ -17,11 +17,15 @@ const Version = 1
 // ErrNewerVersion means that a newer program wrote the log: leave the run to a worker that understands it.
 var ErrNewerVersion = errors.New("the log was written by a newer version")
 
+// ErrNoKey means that the log is sealed with a key that this process does not have: leave the run to a worker that has it.
+var ErrNoKey = errors.New("the log is sealed with a key that this process does not have")
+
 // Entry is one message of a run's log: records that became true together.
 type Entry struct { //nolint:recvcheck // At changes its copy
 	Seq     uint64 // given by the log
 	Head    Head
 	Records []Record
+	Locked  bool // as it is stored, its records are sealed, and this process has no keys: they cannot be read here
 }
 
 // Head is the clear part of an entry. It travels in a message header, never sealed, so that a ticket can be judged

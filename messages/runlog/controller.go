@@ -120,6 +120,9 @@ func (k *Controller) append(ctx context.Context, run messages.Ref, last record.E
 
 // appendListed is append for a run that stays in the list of those that wait.
 func (k *Controller) appendListed(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
+	if last.Locked { // a log that is sealed gets no record in the clear
+		return record.Entry{}, fmt.Errorf("append to %s: %w", run, record.ErrNoKey)
+	}
 	h := record.Follow(last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
 	e := record.Entry{Head: h, Records: rs}

@@ -34,14 +34,15 @@ const (
 type Config struct {
 	Store     *Store
 	Bus       *bus.Bus
-	Copier    *Copier       // of a second place; default: none
-	Version   string        // of the program; it stands in the audit
-	Retention time.Duration // how long entries are kept; default: forever
-	Commit    time.Duration // how long an entry waits for its head at most; default 2 s
-	Sweep     time.Duration // between looks at runs that do not end; default 1 h
-	Settled   time.Duration // how long a run must have been quiet for such a look; default 10 min
-	Pause     time.Duration // before events that are missing are looked for again; default 2 s
-	Log       *slog.Logger  // default: discard
+	Sealer    runlogs.Sealer // of the logs; default: none
+	Copier    *Copier        // of a second place; default: none
+	Version   string         // of the program; it stands in the audit
+	Retention time.Duration  // how long entries are kept; default: forever
+	Commit    time.Duration  // how long an entry waits for its head at most; default 2 s
+	Sweep     time.Duration  // between looks at runs that do not end; default 1 h
+	Settled   time.Duration  // how long a run must have been quiet for such a look; default 10 min
+	Pause     time.Duration  // before events that are missing are looked for again; default 2 s
+	Log       *slog.Logger   // default: discard
 }
 
 // Auditor reads all of EVENTS into a Store, each message once, and compares the runs that end with their logs.
@@ -73,7 +74,7 @@ func New(cfg Config) *Auditor {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Auditor{
-		cfg: cfg, compare: comparer{cfg.Bus, runlogs.New(cfg.Bus, runlogs.Config{}), cfg.Pause}, jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
+		cfg: cfg, compare: comparer{cfg.Bus, runlogs.New(cfg.Bus, runlogs.Config{Sealer: cfg.Sealer}), cfg.Pause}, jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
 		reported: map[messages.Ref]*Comparison{},
 	}
 	a.position.Store(cfg.Store.Position())

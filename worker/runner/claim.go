@@ -118,6 +118,8 @@ func (x *claimer) judge(ctx context.Context) (owned bool, outcome Outcome, err e
 		return false, Return, err
 	}
 	switch {
+	case last.Locked: // a worker with the keys may work it
+		return false, Return, record.ErrNoKey
 	case last.Seq == 0 && x.ticket.After == 0 && x.unclaimed():
 		return x.refuse(ctx, x.unread(), poisonError(x.ticket.Delivered))
 	case last.Seq == 0 && x.ticket.After == 0:

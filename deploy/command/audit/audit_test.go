@@ -109,8 +109,9 @@ func get(t *testing.T, url string) string {
 
 // The whole way: a fleet works a run, the auditor writes and compares it, the commands verify and export it.
 func TestAuditOfAFleet(t *testing.T) {
+	data := t.TempDir()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true,
+		Dir: data, HTTPAddr: "127.0.0.1:0", NATSAddr: "127.0.0.1:0", Dev: settings.Dev{Runs: settings.Runs{Slots: 8, MaxAttempts: 5}}, Abrupt: true,
 		Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -134,7 +135,7 @@ func TestAuditOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, public := key(t)
-	s := settings.Audit{NATS: settings.NATS{URL: dev.NATS}, Dir: filepath.Join(t.TempDir(), "audit"), KeyFile: file, HTTPAddr: "127.0.0.1:0", Store: audit.Bucket}
+	s := settings.Audit{NATS: settings.NATS{URL: dev.NATS}, Dir: filepath.Join(t.TempDir(), "audit"), KeyFile: file, HTTPAddr: "127.0.0.1:0", Store: audit.Bucket, Encryption: settings.Encryption{Keyset: fleet.KeysetBeside(data)}}
 	text := audited(t, s, func(text string) bool { return strings.Contains(text, "compared") })
 	if strings.Contains(text, "finding") || !strings.Contains(text, "run_finished") {
 		t.Errorf("%s", text)

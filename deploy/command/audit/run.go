@@ -94,7 +94,11 @@ func Run(ctx context.Context, s settings.Audit, version string, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	a := audit.New(audit.Config{Store: store, Bus: b, Copier: copier, Version: version, Retention: s.Retention, Log: log})
+	keys, err := fleet.Keys(b, &s.Encryption)
+	if err != nil {
+		return err
+	}
+	a := audit.New(audit.Config{Store: store, Bus: b, Sealer: keys, Copier: copier, Version: version, Retention: s.Retention, Log: log})
 	if err := register(metrics, a); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestMCPServers(t *testing.T) {
 	}, &sdk.StreamableHTTPOptions{Stateless: true})) // no session outlives the test
 	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
 	grant := file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n  mcp:\n    servers:\n      harbour: {url: "+site.URL+"}\n")
-	environ := []string{"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_SCRIPT=" + file(t, script), "LONGSHORE_TOOLS=" + grant}
+	environ := []string{"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=" + file(t, script), "LONGSHORE_TOOLS=" + grant}
 	look := func() *report { r, _ := examine(t, environ); return &r } // NATS is away
 	look().expect(t, "mcp harbour", doctor.Warn, "none of its 1 tools is pinned")
 	pin := tools.Command(tools.Config{Environ: func() []string { return environ }})
@@ -49,7 +49,7 @@ func TestMCPServers(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	with := func(spec string) *report {
 		r, _ := examine(t, []string{
-			"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_SCRIPT=" + file(t, script),
+			"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=" + file(t, script),
 			"LONGSHORE_TOOLS=" + file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n"+spec),
 		})
 		return &r

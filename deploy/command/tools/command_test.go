@@ -121,7 +121,7 @@ func TestPageOfMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := new(settings.Worker)
-	if err := settings.Load(s, append(environ, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml")); err != nil {
+	if err := settings.Load(s, append(environ, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=x.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	box, err := toolbox.Open(t.Context(), &s.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler)})

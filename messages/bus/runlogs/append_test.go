@@ -219,7 +219,7 @@ func TestASealedEntryIsBound(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, nc := bustest.OpenNew(t)
-			logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t)})
+			logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)})
 			last := bustest.MustAppend(t, logs, bustest.Run(), 0, bustest.Step("01", 1))
 			s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
 			if err != nil {

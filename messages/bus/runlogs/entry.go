@@ -32,7 +32,7 @@ func (st *Store) encodeEntry(ctx context.Context, run messages.Ref, last uint64,
 	}
 	*buf = body
 	if st.cfg.Sealer != nil {
-		if body, err = st.cfg.Sealer.Seal(body, associated(run, last, head)); err != nil {
+		if body, err = st.cfg.Sealer.Seal(ctx, run.Tenant, body, sealedTo(run, last, head)); err != nil {
 			return nil, fmt.Errorf("seal: %w", err)
 		}
 	}
@@ -45,6 +45,9 @@ func (st *Store) encodeEntry(ctx context.Context, run messages.Ref, last uint64,
 		}
 		m.Header.Set(headerBlob, ref.String())
 		m.Data = nil
+		if bus.IsSealed(body) {
+			m.Data = []byte(bus.SealedPrefix) // heads say whether the records are sealed
+		}
 	}
 	st.sign(run, last, &e.Head, m)
 	return m, nil
@@ -69,13 +72,14 @@ func (st *Store) release(body *[]byte) {
 }
 
 // decodeHead reads the head of a message of a log. The entry of an error still has what could be read of it.
-func decodeHead(run messages.Ref, m bus.Message) (record.Entry, error) {
+func (st *Store) decodeHead(run messages.Ref, m bus.Message) (record.Entry, error) {
 	header := m.Header.Get(headerHead)
 	if header == "" {
 		return record.Entry{Seq: m.Seq}, badEntry(run, m, errors.New("it has no head"))
 	}
 	head, err := record.DecodeHead(header)
 	e := record.Entry{Head: head}.At(m.Seq)
+	e.Locked = bus.IsSealed(m.Data) && (st.cfg.Sealer == nil || !st.cfg.Sealer.On())
 	if err != nil {
 		return e, badEntry(run, m, err)
 	}
@@ -91,7 +95,7 @@ func badEntry(run messages.Ref, m bus.Message, err error) error {
 
 // decodeEntry reads a message of a log whole. The entry of an error still has what could be read of its head.
 func (st *Store) decodeEntry(ctx context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
-	e, err := decodeHead(run, m)
+	e, err := st.decodeHead(run, m)
 	if err != nil {
 		return e, err
 	}
@@ -101,14 +105,8 @@ func (st *Store) decodeEntry(ctx context.Context, run messages.Ref, m bus.Messag
 			return e, badEntry(run, m, err)
 		}
 	}
-	if st.cfg.Sealer != nil {
-		after, err := m.Follows()
-		if err != nil {
-			return e, badEntry(run, m, err)
-		}
-		if body, err = st.cfg.Sealer.Open(body, associated(run, after, m.Header.Get(headerHead))); err != nil {
-			return e, badEntry(run, m, fmt.Errorf("open sealed records: %w", err))
-		}
+	if body, err = st.open(ctx, run, m, body); err != nil {
+		return e, badEntry(run, m, fmt.Errorf("read its records: %w", err))
 	}
 	if e.Records, err = record.DecodeRecords(body); err != nil {
 		return e, badEntry(run, m, err)
@@ -119,7 +117,27 @@ func (st *Store) decodeEntry(ctx context.Context, run messages.Ref, m bus.Messag
 	return e, nil
 }
 
-// associated is what a sealed entry is bound to. No part can hold a line break.
+// open returns the records of an entry as they were before they were sealed.
+func (st *Store) open(ctx context.Context, run messages.Ref, m bus.Message, body []byte) ([]byte, error) {
+	switch {
+	case st.cfg.Sealer == nil && bus.IsSealed(body):
+		return nil, record.ErrNoKey
+	case st.cfg.Sealer == nil:
+		return body, nil
+	}
+	after, err := m.Follows()
+	if err != nil && bus.IsSealed(body) {
+		return nil, err
+	}
+	return st.cfg.Sealer.Open(ctx, run.Tenant, body, sealedTo(run, after, m.Header.Get(headerHead)))
+}
+
+// sealedTo is what a sealed entry is bound to. The purpose keeps it from being opened as anything else.
+func sealedTo(run messages.Ref, last uint64, head string) []byte {
+	return append([]byte("longshore log 1\n"), associated(run, last, head)...)
+}
+
+// associated is where an entry stands. No part can hold a line break.
 func associated(run messages.Ref, last uint64, head string) []byte {
 	return []byte(run.Tenant + "\n" + run.Run + "\n" + strconv.FormatUint(last, 10) + "\n" + head)
 }

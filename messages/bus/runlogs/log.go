@@ -125,12 +125,12 @@ func (st *Store) Read(ctx context.Context, run messages.Ref, after, through uint
 
 // Heads implements runlog.Log: it fetches no blob, opens no seal and decodes no record.
 func (st *Store) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
-	return st.read(ctx, run, after, through, headOnly)
+	return st.read(ctx, run, after, through, st.headOnly)
 }
 
 // headOnly is the decoder of heads.
-func headOnly(_ context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
-	return decodeHead(run, m)
+func (st *Store) headOnly(_ context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
+	return st.decodeHead(run, m)
 }
 
 // decoder reads a message of a log.
@@ -235,9 +235,9 @@ func (st *Store) Last(ctx context.Context, run messages.Ref) (record.Entry, bool
 		return record.Entry{}, false, nil
 	}
 	if head, yes := st.unsigned(run, m); yes {
-		e, err := st.disregard(ctx, run, m, head, nil, headOnly)
+		e, err := st.disregard(ctx, run, m, head, nil, st.headOnly)
 		return e, true, err
 	}
-	e, err := decodeHead(run, m)
+	e, err := st.decodeHead(run, m)
 	return e, true, err
 }

@@ -1,13 +1,11 @@
 package runlogs_test
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
@@ -30,7 +28,7 @@ func TestBusIsALog(t *testing.T) {
 	})
 	t.Run("sealed", func(t *testing.T) {
 		b, _ := bustest.OpenNew(t)
-		testLog(t, runlogs.New(b, runlogs.Config{Sealer: newSealer(t)}))
+		testLog(t, runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)}))
 	})
 }
 
@@ -39,25 +37,12 @@ func testLog(t *testing.T, logs *runlogs.Store) {
 	runlogtest.Run(t, func(*testing.T) runlog.Log { return logs })
 }
 
-// gcm is a small Sealer.
-type gcm struct{ cipher.AEAD }
-
-func newSealer(tb testing.TB) gcm {
+// newSealer is a keyring with a master keyset of its own.
+func newSealer(tb testing.TB, b *bus.Bus) *keyring.Keyring {
 	tb.Helper()
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	block, err := aes.NewCipher(key)
+	master, err := keyring.NewMaster()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return gcm{aead}
-}
-
-func (g gcm) Seal(plain, ad []byte) ([]byte, error) { return g.AEAD.Seal(nil, nil, plain, ad), nil }
-func (g gcm) Open(sealed, ad []byte) ([]byte, error) {
-	return g.AEAD.Open(nil, nil, sealed, ad)
+	return keyring.New(b, keyring.Config{Master: master})
 }

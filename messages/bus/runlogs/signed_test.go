@@ -23,7 +23,7 @@ import (
 func TestSignedBusIsALog(t *testing.T) {
 	k := bustest.NewKey(t)
 	b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Signer: k, Keys: bustest.KeysOf(t, bustest.NewKey(t), k)})
-	logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t)})
+	logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)})
 	runlogtest.Run(t, func(*testing.T) runlog.Log { return logs })
 }
 

@@ -2,6 +2,7 @@ package runlogs
 
 import (
 	"cmp"
+	"context"
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
@@ -9,17 +10,20 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// Sealer encrypts what logs hold. Safe for concurrent use.
+// Sealer encrypts what logs hold, with a key of the tenant. Safe for concurrent use. An error that is a record.ErrNoKey says that
+// this process lacks the key, and others may have it.
 type Sealer interface {
-	// Seal encrypts plain and binds ad to it. It must not keep or change either.
-	Seal(plain, ad []byte) ([]byte, error)
-	// Open undoes Seal; it fails when anything, ad included, is not as it was.
-	Open(sealed, ad []byte) ([]byte, error)
+	// On reports whether there are keys. Otherwise Seal returns plain as it is, and what is sealed does not open.
+	On() bool
+	// Seal encrypts plain and binds ad to it. It must not keep or change either. What it returns begins with bus.Sealed.
+	Seal(ctx context.Context, tenant string, plain, ad []byte) ([]byte, error)
+	// Open undoes Seal; it fails when anything, ad included, is not as it was. It returns what was never sealed as it is, or refuses it.
+	Open(ctx context.Context, tenant string, value, ad []byte) ([]byte, error)
 }
 
 // Config of a Store.
 type Config struct {
-	Sealer  Sealer // of the logs. Default none: they are in the clear
+	Sealer  Sealer // of the logs. Default: they are in the clear, and none that is sealed is read
 	Inline  int    // bytes of an entry above which it is stored as a blob. Default messages.MaxPayload
 	MaxBlob int    // the largest payload of a record, in bytes. Default 64 MiB, which is the most
 }

@@ -1,0 +1,61 @@
+package keyset
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+func destroyCommand(cfg Config) *cobra.Command {
+	var by string
+	var sure bool
+	cmd := &cobra.Command{
+		Use: "destroy TENANT", Short: "Destroy the key of a tenant: what it encrypts can never be read again",
+		Long: "Destroy the key of a tenant. Its logs, files and memory can never be read again, in backups of NATS that were made later neither.\n" +
+			"Processes may use the key for a minute more. The tenant can run nothing until `longshore keys renew TENANT`.",
+		Args: oneTenant,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !sure {
+				return render.Usagef("--yes is missing: this cannot be undone")
+			}
+			return over(cmd, cfg, func(ctx context.Context, k *keyring.Keyring, _ *keyring.Master) error {
+				if err := k.Destroy(ctx, args[0], by); err != nil {
+					return err
+				}
+				return render.Write(cmd.OutOrStdout(), fmt.Sprintf("the key of tenant %s is destroyed\n", args[0]))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", "", "name of who asks for it, which is kept")
+	cmd.Flags().BoolVar(&sure, "yes", false, "do it; it cannot be undone")
+	return cmd
+}
+
+func renewCommand(cfg Config) *cobra.Command {
+	return &cobra.Command{
+		Use: "renew TENANT", Short: "Give a tenant whose key was destroyed a new one",
+		Long: "Give a tenant whose key was destroyed a new one, for new values. What the old one encrypts stays unreadable.",
+		Args: oneTenant,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return over(cmd, cfg, func(ctx context.Context, k *keyring.Keyring, _ *keyring.Master) error {
+				if err := k.Renew(ctx, args[0]); err != nil {
+					return err
+				}
+				return render.Write(cmd.OutOrStdout(), fmt.Sprintf("tenant %s has a key\n", args[0]))
+			})
+		},
+	}
+}
+
+// oneTenant wants one argument, the name of a tenant.
+func oneTenant(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || !strict.ValidToken(args[0]) {
+		return render.Usagef("needs the name of one tenant: 1 to 64 characters of A-Z a-z 0-9 _ -")
+	}
+	return nil
+}
