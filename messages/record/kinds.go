@@ -110,7 +110,7 @@ var kinds = sync.OnceValue(func() table {
 			heads((*ChildEnded).head), stands((*ChildEnded).stands), resent(), hides(func(r *ChildEnded, w *Shown) Record { return w.ofChild(r) }),
 			shows(messages.EventChildEnded, (*ChildEnded).data),
 		),
-		KindFilesSaved: kind[FilesSaved](kept()),
+		KindFilesSaved: kind[FilesSaved](heads((*FilesSaved).head), placed((*Head).placeWorkspace), keptAs((*FilesSaved).forked)),
 		KindWithdrawn: kind[Withdrawn](
 			heads((*Withdrawn).head), stands((*Withdrawn).stands), resent(), hidesText(func(r *Withdrawn) *string { return &r.Reason }),
 			shows(messages.EventCancelRequested, (*Withdrawn).data),
