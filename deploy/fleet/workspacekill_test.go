@@ -67,9 +67,9 @@ func TestNamedWorkspaceOverMachines(t *testing.T) {
 		}
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
-	want := ""
+	var want strings.Builder
 	for i, turn := range turns {
-		want += turn.line
+		want.WriteString(turn.line)
 		if i > 0 && turn.at == turns[i-1].at {
 			t.Errorf("two runs had turn %d", turn.at)
 		}
@@ -78,8 +78,8 @@ func TestNamedWorkspaceOverMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.content(messages.DefaultTenant, head.Manifest, "book"); got != want {
-		t.Errorf("the file has\n%swant\n%s", got, want)
+	if got := w.content(messages.DefaultTenant, head.Manifest, "book"); got != want.String() {
+		t.Errorf("the file has\n%swant\n%s", got, want.String())
 	}
 	if head.Turn != turns[runs-1].at || head.Time.After(time.Now()) {
 		t.Errorf("the head is %+v, the last turn %d", head, turns[runs-1].at)

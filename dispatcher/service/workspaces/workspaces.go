@@ -81,7 +81,7 @@ func (ws *Workspaces) list(ctx context.Context, body []byte) (any, error) {
 	return list, nil
 }
 
-// status is what is known of a workspace. control.ErrNoWorkspace: it has no files, and no run has it.
+// status is what is known of a workspace. The error control.ErrNoWorkspace says that it has no files, and that no run has it.
 func (ws *Workspaces) status(ctx context.Context, tenant, name string) (control.WorkspaceStatus, error) {
 	head, _, err := ws.files.Workspace(ctx, tenant, name)
 	if err != nil {
