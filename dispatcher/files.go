@@ -148,3 +148,37 @@ func (r *remote) filePart(ctx context.Context, request json.RawMessage) (json.Ra
 	}
 	return json.Marshal(part)
 }
+
+// Errors about named workspaces.
+var (
+	ErrNoWorkspace   = control.ErrNoWorkspace
+	ErrWorkspaceBusy = control.ErrBusy
+)
+
+// List returns the named workspaces of a tenant by name, a thousand at most, without the runs that wait for them.
+func (of Workspaces) List(ctx context.Context, tenant string) (*control.WorkspaceList, error) {
+	var list control.WorkspaceList
+	if err := of.client.request(ctx, control.SubjectWorkspaces, control.WorkspaceRequest{Tenant: tenant}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// Get tells what a named workspace has, and which runs have it and wait for it. ErrNoWorkspace: it has no files, and no run has it.
+func (of Workspaces) Get(ctx context.Context, tenant, name string) (*control.WorkspaceStatus, error) {
+	return of.client.workspace(ctx, control.SubjectWorkspace, tenant, name)
+}
+
+// Delete makes the next run in a named workspace begin without files, and returns what the workspace was. ErrNoWorkspace: it has no
+// files. ErrWorkspaceBusy: a run has it.
+func (of Workspaces) Delete(ctx context.Context, tenant, name string) (*control.WorkspaceStatus, error) {
+	return of.client.workspace(ctx, control.SubjectWorkspaceDelete, tenant, name)
+}
+
+func (c *Client) workspace(ctx context.Context, subject, tenant, name string) (*control.WorkspaceStatus, error) {
+	var w control.WorkspaceStatus
+	if err := c.request(ctx, subject, control.WorkspaceRequest{Tenant: tenant, Name: name}, &w); err != nil {
+		return nil, err
+	}
+	return &w, nil
+}

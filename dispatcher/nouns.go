@@ -31,6 +31,8 @@ type (
 	Schedules struct{ client *Client }
 	// Sessions are conversations over several runs.
 	Sessions struct{ client *Client }
+	// Workspaces are the named ones, whose files one run after the other has.
+	Workspaces struct{ client *Client }
 )
 
 // Agents returns the requests about agents.
@@ -71,3 +73,6 @@ func (c *Client) Schedules() Schedules { return Schedules{c} }
 
 // Sessions returns the requests about sessions.
 func (c *Client) Sessions() Sessions { return Sessions{c} }
+
+// Workspaces returns the requests about named workspaces.
+func (c *Client) Workspaces() Workspaces { return Workspaces{c} }

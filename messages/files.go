@@ -3,6 +3,7 @@ package messages
 import (
 	"path"
 	"strings"
+	"time"
 )
 
 // MaxResultFiles bounds the files that a result lists. The operation files lists all of them.
@@ -66,4 +67,19 @@ func MediaType(name string) string {
 	default:
 		return anyMedia
 	}
+}
+
+// Workspace is the head of a named workspace: the files that the last run in it has left.
+type Workspace struct {
+	Manifest string    `json:"manifest,omitempty"` // its hash; empty: it has no files
+	Files    int       `json:"files,omitempty"`
+	Bytes    int64     `json:"bytes,omitempty"`
+	Run      string    `json:"run,omitempty"`  // that changed them last
+	Step     int       `json:"step,omitempty"` // in which it did
+	Time     time.Time `json:"time,omitzero"`  // when that run gave the workspace back
+
+	// Turn is the number of the permit of the run that gave it back last, Seq the sequence of the entry in the log of that run which
+	// says what the files are. A head is only replaced by one that is later by both, in this order.
+	Turn uint64 `json:"turn"`
+	Seq  uint64 `json:"seq,omitempty"`
 }

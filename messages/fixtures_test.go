@@ -233,6 +233,7 @@ func fullRecords() []record.Record {
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&record.Lined{Semaphores: []string{queue.KeySemaphore(ref.Tenant, "deploy"), queue.TenantSemaphore(ref.Tenant)}},
 		&record.Unverified{Of: record.KindDecided, Told: true},
+		fullFilesSaved(),
 		fullDelegated(), fullChildEnded(), &record.Withdrawn{Parent: "run-0", Reason: "it has ended"},
 	}
 }
@@ -261,6 +262,14 @@ func emptyRecords() []record.Record {
 		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
 		&record.Steered{}, &record.Lined{}, &record.Unverified{},
 		&record.Delegated{}, &record.ChildEnded{}, &record.Withdrawn{},
+		&record.FilesSaved{},
+	}
+}
+
+func fullFilesSaved() *record.FilesSaved {
+	return &record.FilesSaved{
+		Step: 1, Manifest: strings.Repeat("0a", 32), Files: 3, Bytes: 17, Added: 1, Changed: 1, Removed: 1, LeftOut: 1,
+		Taken: &record.Taken{Workspace: "drafts", Turn: 4, Run: "run-0"},
 	}
 }
 

@@ -60,6 +60,7 @@ func wire() map[string]any {
 		"head_kin":          new(kin()),
 		"head_earlier":      new(earlier()),
 		"head_quarantine":   &tried,
+		"head_workspace":    new(inWorkspace()),
 		"head_shown":        &shown,
 		"agent_result":      &result,
 		"agent_result_done": &done,
@@ -251,6 +252,16 @@ func kin() record.Head {
 	h := record.Follow(record.Head{}, &record.Started{Parent: fullParent()}, fullDelegated())
 	h.Children.Seq, h.Children.Ended, h.Children.Completed = 12, 3, 1
 	h.ID, h.Time = ref.Run, noon
+	return h
+}
+
+// inWorkspace is a run that has changed the files of a named workspace.
+func inWorkspace() record.Head {
+	taken, saved := fullFilesSaved(), fullFilesSaved()
+	saved.Taken, saved.Step, saved.Manifest = nil, 2, strings.Repeat("b1", 32)
+	h := record.Follow(ref, first(), taken, saved)
+	h.ID, h.Time = ref.Run, noon
+	h.Workspace.Seq = 13
 	return h
 }
 

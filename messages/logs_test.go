@@ -124,6 +124,7 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"elsewhere": elsewhere(t),
 		"delegated": delegated(t),
 		"files":     filesStory(t),
+		"workspace": workspaceStory(t),
 	}
 }
 

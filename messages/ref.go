@@ -115,13 +115,8 @@ func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	return p, r, p == PriorityWake || p.Valid() && r.Tenant != NoRun
 }
 
-// Folder is the folder of a run's files below the one of all workspaces: its own, or that of the workspace with a name.
-func (r Ref) Folder(workspace string) string {
-	if workspace != "" {
-		return r.Tenant + "/name." + workspace // no run is called so
-	}
-	return r.Tenant + "/" + r.Run
-}
+// Folder is the folder of a run's files below the one of all workspaces.
+func (r Ref) Folder() string { return r.Tenant + "/" + r.Run }
 
 // NoRun stands for the run in the subject of an event that is about none. No task may have it as its id.
 const NoRun = "_"

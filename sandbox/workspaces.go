@@ -34,10 +34,10 @@ func (w *Workspaces) Open(run messages.Ref) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	return OpenLater(func() (*os.Root, error) {
-		if err := w.root.MkdirAll(run.Folder(""), 0o700); err != nil {
+		if err := w.root.MkdirAll(run.Folder(), 0o700); err != nil {
 			return nil, err
 		}
-		return w.root.OpenRoot(run.Folder(""))
+		return w.root.OpenRoot(run.Folder())
 	}, w.limits), nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/retention"
@@ -199,7 +200,7 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 func controller(b *bus.Bus, logs *runlogs.Store, granted *quotas.Quotas, clock *bus.Clock) *runlog.Controller {
 	tasks := taskqueue.New(b)
 	return &runlog.Controller{
-		Log: logs, Queue: tasks, Tasks: tasks, Events: logs, Sessions: sessions.New(b, logs), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: logs, Queue: tasks, Tasks: tasks, Events: logs, Sessions: sessions.New(b, logs), Quotas: granted, Asks: semaphores.New(b), Workspaces: files.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -131,14 +130,8 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = closeSpoken() }()
-	var named func(context.Context, string, string) (*sandbox.Workspace, error)
 	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
-		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), s.WorkspaceLimits())
-		if err != nil {
-			return fmt.Errorf("open workspaces: %w", err)
-		}
-		defer func() { _ = dirs.Close() }()
 		if folders, err = claimFolders(&s, b, log); err != nil {
 			return err
 		}
@@ -147,7 +140,6 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 				log.WarnContext(ctx, "close workspaces", "err", err)
 			}
 		}()
-		named = dirs.Named
 	}
 	table, err := priceTable(s.Models)
 	if err != nil {
@@ -171,7 +163,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Life: life, Fleet: seen, Controller: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
-		Folders: folders, Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
+		Folders: folders, Workspace: parts.Files, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)

@@ -513,9 +513,9 @@ func TestNamedWorkspaceIsForOneRun(t *testing.T) {
 	h.do("POST", "/v1/tasks", task("first", "hold"), 202, nil)
 	e.next(t)
 	h.do("POST", "/v1/tasks", task("second", "hold"), 202, nil)
-	h.until("second", messages.EventStepStart)
+	h.until("second", messages.EventRunWaiting)
 	h.do("POST", "/v1/tasks", task("third", `{"type":"final","content":"Hello."}`), 202, nil)
-	h.until("third", messages.EventStepStart)
+	h.until("third", messages.EventRunWaiting)
 	h.do("POST", "/v1/tasks/second/cancel", "", 200, nil)
 	h.until("second", messages.EventRunFinished)
 	if len(e.held) > 0 {

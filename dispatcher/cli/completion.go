@@ -54,6 +54,7 @@ func completed(c *conn.Caller) map[string]arguments {
 		{prompts, []string{"prompts delete", "prompts diff", "prompts get", "prompts history", "prompts put", "prompts render"}},
 		{schedules, []string{"schedules delete", "schedules pause", "schedules resume", "schedules run", "schedules show"}},
 		{sessions, []string{"sessions delete", "sessions show"}},
+		{workspaces, []string{"workspaces rm", "workspaces show"}},
 		{workers, []string{"drain"}},
 		{letters, []string{"dead show"}},
 		{apiKeys, []string{"keys api revoke"}},

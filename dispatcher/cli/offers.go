@@ -34,6 +34,14 @@ func schedules(ctx context.Context, client *dispatcher.Client, asked *conn.Asked
 	return conn.Offered(list, func(s *control.ScheduleSummary) conn.Offer { return conn.Offer{Name: s.Name, About: s.Agent} }), err
 }
 
+func workspaces(ctx context.Context, client *dispatcher.Client, asked *conn.Asked) ([]conn.Offer, error) {
+	list, err := client.Workspaces().List(ctx, asked.Tenant())
+	if err != nil {
+		return nil, err
+	}
+	return conn.Offered(list.Workspaces, func(s *control.WorkspaceStatus) conn.Offer { return conn.Offer{Name: s.Name} }), nil
+}
+
 func sessions(ctx context.Context, client *dispatcher.Client, asked *conn.Asked) ([]conn.Offer, error) {
 	list, err := client.Sessions().List(ctx, asked.Tenant())
 	if err != nil {

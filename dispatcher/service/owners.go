@@ -22,6 +22,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/dispatcher/service/why"
 	"github.com/longshore-run/longshore/dispatcher/service/workers"
+	"github.com/longshore-run/longshore/dispatcher/service/workspaces"
 )
 
 // owners answer the requests, each those about one noun. Those that others are built on stand first.
@@ -45,6 +46,7 @@ type owners struct {
 	sessions    *sessions.Sessions
 	why         *why.Why
 	workers     *workers.Workers
+	workspaces  *workspaces.Workspaces
 }
 
 // newOwners makes the owners, each with the roles that it needs.
@@ -90,6 +92,7 @@ func newOwners(cfg *Config, has stores) owners {
 		Quotas: cfg.Quotas, Controller: controller, Workers: has.workers, Sessions: has.sessions, Semaphores: has.semaphores, Runs: o.runs,
 	})
 	o.workers = workers.New(workers.Config{Fleet: has.workers, Queue: has.queue, Log: log})
+	o.workspaces = workspaces.New(has.files, has.semaphores, controller)
 	return o
 }
 
@@ -98,7 +101,7 @@ func (o *owners) handlers() request.Handlers {
 	all := request.Handlers{}
 	for _, of := range []interface{ Handlers() request.Handlers }{
 		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.files, o.forks, o.history, o.keys, o.quotas,
-		o.runindex, o.schedules, o.sessions, o.why, o.workers,
+		o.runindex, o.schedules, o.sessions, o.why, o.workers, o.workspaces,
 	} {
 		maps.Copy(all, of.Handlers())
 	}

@@ -189,7 +189,7 @@ func auditStore(c jetstream.StreamConfig) jetstream.StreamConfig {
 // files is the stream of the files of runs. It has no limit of its own: what nothing refers to is removed.
 func files(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Name, c.Description = StreamFiles, "The files of runs."
-	c.Subjects = []string{"files.*.head.*", "files.*.part.*.*.*", "files.*.ref.*.*"}
+	c.Subjects = []string{"files.*.head.*", "files.*.part.*.*.*", "files.*.ref.*.*", "files.*.named.*"}
 	c.MaxMsgsPerSubject = 1
 	return c
 }

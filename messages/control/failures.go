@@ -18,6 +18,8 @@ var (
 	ErrDecided     = errors.New("not decided")
 	ErrNoSession   = errors.New("no such session")
 	ErrSessionBusy = errors.New("the session has runs that have not ended yet")
+	ErrNoWorkspace = errors.New("no such workspace")
+	ErrBusy        = errors.New("a run has the workspace")
 	ErrNoBatch     = errors.New("no such batch")
 	ErrNoSchedule  = errors.New("no such schedule")
 	ErrNotRun      = errors.New("the schedule was not run")
@@ -63,6 +65,10 @@ func noBatch() Failure {
 
 func noSession() Failure {
 	return notFound(ErrNoSession, "The session never had a run, or was deleted.")
+}
+
+func noWorkspace() Failure {
+	return notFound(ErrNoWorkspace, "No run has left files in the workspace, or it was deleted.")
 }
 
 func noAgent() Failure {

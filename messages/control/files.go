@@ -2,9 +2,11 @@ package control
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about the files of runs.
@@ -98,4 +100,61 @@ type FilePart struct {
 	Manifest string `json:"manifest"` // of the list that it is in: name it to read on in the same file
 	Offset   int64  `json:"offset"`
 	Data     []byte `json:"data"` // empty: the file ends here
+}
+
+// Requests about named workspaces, of the dispatcher's micro service.
+const (
+	SubjectWorkspaces      = "longshore.workspaces"       // WorkspaceRequest without a name -> WorkspaceList
+	SubjectWorkspace       = "longshore.workspace"        // WorkspaceRequest -> WorkspaceStatus
+	SubjectWorkspaceDelete = "longshore.workspace_delete" // WorkspaceRequest -> WorkspaceStatus as it was; conflict while a run has it
+)
+
+// MaxWorkspaces is how many workspaces a list has at most.
+const MaxWorkspaces = 1000
+
+// WorkspaceRequest names a workspace, or all of a tenant.
+type WorkspaceRequest struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	Name   string `json:"name,omitempty"`
+}
+
+// Check fills the tenant's default and checks the names; one checks that a workspace is named.
+func (r *WorkspaceRequest) Check(one bool) error {
+	if r.Tenant == "" {
+		r.Tenant = messages.DefaultTenant
+	}
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
+		return err
+	}
+	if !one {
+		return nil
+	}
+	return strict.CheckToken("name", r.Name)
+}
+
+// WorkspaceStatus is what is known about a named workspace.
+type WorkspaceStatus struct {
+	Tenant   string    `json:"tenant"`
+	Name     string    `json:"name"`
+	Files    int       `json:"files"`
+	Bytes    int64     `json:"bytes"`
+	Manifest string    `json:"manifest,omitempty"` // the hash of the list of files; empty: there are none
+	Run      string    `json:"run,omitempty"`      // that changed the files last
+	Step     int       `json:"step,omitempty"`     // in which it did
+	Updated  time.Time `json:"updated,omitzero"`   // when that run gave the workspace back
+	Holder   string    `json:"holder,omitempty"`   // the run that has the workspace now; what it has changed is not in the above yet
+	Waiting  []string  `json:"waiting,omitempty"`  // runs that wait for it, the next one first, 100 at most; not in a list
+}
+
+// WorkspaceList is the named workspaces of a tenant by name.
+type WorkspaceList struct {
+	Workspaces []WorkspaceStatus `json:"workspaces"`
+	More       bool              `json:"more,omitempty"` // there are others
+}
+
+// StatusOfWorkspace is the public form of a head.
+func StatusOfWorkspace(w *messages.Workspace, tenant, name string) WorkspaceStatus {
+	return WorkspaceStatus{
+		Tenant: tenant, Name: name, Files: w.Files, Bytes: w.Bytes, Manifest: w.Manifest, Run: w.Run, Step: w.Step, Updated: w.Time,
+	}
 }

@@ -63,6 +63,7 @@ const (
 	oneRun      = "/v1/tasks/{id}"
 	oneBatch    = "/v1/batches/{id}"
 	oneSession  = "/v1/sessions/{name}"
+	oneWork     = "/v1/workspaces/{name}"
 	oneAgent    = "/v1/agents/{name}"
 	onePrompt   = "/v1/prompts/{id}"
 	oneSchedule = "/v1/schedules/{name}"
@@ -230,6 +231,27 @@ func sessions() []Operation {
 			Failures: failures(noSession(), conflict(ErrSessionBusy, "The session has runs that have not ended.")),
 			ID:       "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
 			Text: "The next run of the session starts a new one. The logs of its runs stay until they are purged.",
+		},
+	}
+}
+
+func workspaces() []Operation {
+	return []Operation{
+		{
+			Subject: SubjectWorkspaces, Asks: WorkspaceRequest{}, Reply: WorkspaceList{}, Tenants: true,
+			ID: "listWorkspaces", Tag: "workspaces", Summary: "List the named workspaces, by name", Needs: Read, Method: "GET", Path: "/v1/workspaces",
+			Fields: map[string]string{"name": "none"},
+		},
+		{
+			Subject: SubjectWorkspace, Asks: WorkspaceRequest{}, Reply: WorkspaceStatus{}, Tenants: true,
+			Failures: failures(noWorkspace()),
+			ID:       "getWorkspace", Tag: "workspaces", Summary: "Get a named workspace: its files, and which run has it", Needs: Read, Method: "GET", Path: oneWork,
+		},
+		{
+			Subject: SubjectWorkspaceDelete, Asks: WorkspaceRequest{}, Reply: WorkspaceStatus{}, Tenants: true, Audited: true,
+			Failures: failures(noWorkspace(), conflict(ErrBusy, "A run has the workspace.")),
+			ID:       "deleteWorkspace", Tag: "workspaces", Summary: "Remove the files of a named workspace", Needs: Submit, Method: "DELETE", Path: oneWork,
+			Text: "The next run in the workspace begins without files. The runs that have worked in it keep theirs until they are purged.",
 		},
 	}
 }

@@ -28,7 +28,9 @@ type Why struct {
 	AheadMore bool   `json:"aheadMore,omitempty"` // there are more than were counted
 
 	Session string `json:"session,omitempty"` // whose turn it waits for
-	Turn    string `json:"turn,omitempty"`    // the run that has it
+	Turn    string `json:"turn,omitempty"`    // the run that has it, or the workspace
+
+	Workspace string `json:"workspace,omitempty"` // the named one that it waits for
 
 	Paused *PausedThing `json:"paused,omitempty"` // that keeps it
 	Call   string       `json:"call,omitempty"`   // the tool call that waits

@@ -13,8 +13,9 @@ import (
 // and JSON fields call a semaphore a line and a permit a place.
 
 const (
-	keyPrefix   = "key."
-	pausePrefix = "paused."
+	keyPrefix       = "key."
+	pausePrefix     = "paused."
+	workspacePrefix = "workspace."
 )
 
 // PeopleList lists the runs that wait for a person to decide or answer. It is a semaphore without permits.
@@ -38,6 +39,16 @@ func PauseSemaphore(of QuotaRef) string { return pausePrefix + string(of.Kind) +
 // IsKeySemaphore reports whether a semaphore belongs to a concurrency key. Its limit is stored in the semaphore itself.
 func IsKeySemaphore(name string) bool { return strings.HasPrefix(name, keyPrefix) }
 
+// WorkspaceSemaphore is the semaphore of a named workspace of a tenant. It has one permit.
+func WorkspaceSemaphore(tenant, name string) string { return workspacePrefix + tenant + "." + name }
+
+// WorkspaceOfSemaphore returns the name of the workspace that a semaphore belongs to; ok is false if it belongs to none.
+func WorkspaceOfSemaphore(name string) (workspace string, ok bool) {
+	rest, ok := strings.CutPrefix(name, workspacePrefix)
+	_, workspace, found := strings.Cut(rest, ".")
+	return workspace, ok && found
+}
+
 // IsPauseSemaphore reports whether a semaphore belongs to a pause.
 func IsPauseSemaphore(name string) bool { return strings.HasPrefix(name, pausePrefix) }
 
@@ -55,23 +66,26 @@ func CheckSemaphore(name string) error {
 	}
 	parts := strings.Split(name, ".")
 	ok := !slices.ContainsFunc(parts, func(p string) bool { return !strict.ValidToken(p) })
-	if _, quota := QuotaOfSemaphore(name); ok && (quota || IsKeySemaphore(name) && len(parts) == 3) {
+	_, workspace := WorkspaceOfSemaphore(name)
+	if _, quota := QuotaOfSemaphore(name); ok && (quota || (IsKeySemaphore(name) || workspace) && len(parts) == 3) {
 		return nil
 	}
-	return &messages.FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
+	return &messages.FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, workspace.T.W, paused.KIND.NAME, people or worker"}
 }
 
 // Semaphore is the stored state of a semaphore: its permits that are taken.
 type Semaphore struct {
 	Limit   int       `json:"limit,omitempty"` // of a concurrency key; others take theirs from a quota
 	Permits []Permit  `json:"places,omitempty"`
-	Time    time.Time `json:"time,omitzero"` // of the last change
+	Time    time.Time `json:"time,omitzero"`  // of the last change
+	Turn    uint64    `json:"turn,omitempty"` // of a workspace: the number of the last permit that was granted
 }
 
 // Permit is a permit held by a run.
 type Permit struct {
 	Run   string `json:"run"`             // "tenant.run"
 	Claim uint64 `json:"claim,omitempty"` // sequence of the claim that uses it; 0: granted, and the run has not claimed yet
+	Turn  uint64 `json:"turn,omitempty"`  // of a workspace: its number, which no later permit has
 }
 
 // HolderOf returns the name of a run as Permit.Run has it.

@@ -96,6 +96,9 @@ func appendHead(b []byte, h *Head) []byte {
 	if h.Parent != nil {
 		b = appendRest(append(b, `,"parent":`...), h.Parent)
 	}
+	if h.Workspace != nil {
+		b = appendRest(append(b, `,"workspace":`...), h.Workspace)
+	}
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

@@ -72,6 +72,8 @@ type Head struct {
 	Children *Awaited  `json:"children,omitempty"`
 	Earlier  []Awaited `json:"earlier,omitempty"`
 	Parent   *Kin      `json:"parent,omitempty"`
+	// Workspace is the named one of which the run has, or had, the files.
+	Workspace *InWorkspace `json:"workspace,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -114,7 +116,7 @@ func (t table) follow(prev Head, records []Record) Head {
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
 		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status, Shown: prev.Shown,
-		Children: prev.Children, Earlier: prev.Earlier, Parent: prev.Parent,
+		Children: prev.Children, Earlier: prev.Earlier, Parent: prev.Parent, Workspace: prev.Workspace,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events),
 	}
 	if prev.FirstEvent == 0 {

@@ -110,7 +110,7 @@ var kinds = sync.OnceValue(func() table {
 			heads((*ChildEnded).head), stands((*ChildEnded).stands), resent(), hides(func(r *ChildEnded, w *Shown) Record { return w.ofChild(r) }),
 			shows(messages.EventChildEnded, (*ChildEnded).data),
 		),
-		KindFilesSaved: kind[FilesSaved](kept()),
+		KindFilesSaved: kind[FilesSaved](heads((*FilesSaved).head), placed((*Head).placeWorkspace), keptAs((*FilesSaved).forked)),
 		KindMemoryWritten: kind[MemoryWritten](
 			kept(), hides(func(r *MemoryWritten, w *Shown) Record { return r.shownBy(w) }),
 			shows(messages.EventMemoryWrite, (*MemoryWritten).data).when(func(r *MemoryWritten) bool { return len(r.Changes) > 0 }),

@@ -39,6 +39,7 @@ type Controller struct {
 	Quotas     Quotas     // nil: a run that waits for a quota resumes when its timer fires
 	Semaphores Semaphores // nil: nothing is capped or paused
 	Caps       Caps       // nil: only concurrency keys are capped
+	Workspaces Workspaces // nil: the workspaces that tasks name are not shared. It needs Semaphores
 	Asks       Waits      // nil: no list of the runs that wait for a person
 	Tasks      Tasks      // nil: no run delegates, and children of others are woken instead of queued
 	Now        func() time.Time

@@ -44,7 +44,7 @@ type Waits interface {
 // NoCap is the Cap of a semaphore without a limit.
 const NoCap = -1
 
-// Caps holds the number of permits of every semaphore except those of concurrency keys. Reading it sends no request; it may be
+// Caps holds the number of permits of every semaphore except those of concurrency keys and workspaces. Reading it sends no request; it may be
 // some seconds behind.
 type Caps interface {
 	Cap(name string) int
@@ -57,6 +57,9 @@ func (k *Controller) SemaphoresOf(t *messages.Task) []string {
 		return nil
 	}
 	var out []string
+	if t.Workspace != "" && k.Workspaces != nil {
+		out = append(out, queue.WorkspaceSemaphore(t.Tenant, t.Workspace))
+	}
 	if t.Concurrency != nil {
 		out = append(out, queue.KeySemaphore(t.Tenant, t.Concurrency.Key))
 	}
@@ -88,7 +91,9 @@ func (k *Controller) PausedFor(t *messages.Task, provider string) string {
 }
 
 func (k *Controller) capOf(name string, l *queue.Semaphore) int {
-	switch {
+	switch _, workspace := queue.WorkspaceOfSemaphore(name); {
+	case workspace:
+		return 1
 	case queue.IsKeySemaphore(name):
 		return max(l.Limit, 1)
 	case k.Caps == nil:
@@ -216,7 +221,9 @@ func (k *Controller) enter(ctx context.Context, run messages.Ref, claim uint64, 
 		if first, at, err = k.Semaphores.First(ctx, name); err != nil || at != 0 && first != run {
 			return noPermit, 0, err
 		}
-		l.Permits = append(l.Permits, queue.Permit{Run: queue.HolderOf(run), Claim: claim})
+		if err := k.addPermit(ctx, name, l, queue.Permit{Run: queue.HolderOf(run), Claim: claim}); err != nil {
+			return noPermit, 0, err
+		}
 		if claim == 0 {
 			at = 0 // the caller that grants it ends the wait
 		}
@@ -277,6 +284,9 @@ func (k *Controller) releaseAll(ctx context.Context, run messages.Ref, h record.
 }
 
 func (k *Controller) release(ctx context.Context, run messages.Ref, h record.Head, name string) error {
+	if err := k.leaveWorkspace(ctx, run, h, name); err != nil {
+		return err
+	}
 	return k.changeSemaphore(ctx, name, func(l *queue.Semaphore, _ bool) (bool, error) {
 		switch i := l.Of(run); {
 		case i < 0: // stored all the same, so that an earlier owner that is about to acquire conflicts
@@ -409,8 +419,7 @@ func (k *Controller) grant(ctx context.Context, name string, run messages.Ref) (
 			return false, nil
 		}
 		got = newPermit
-		l.Permits = append(l.Permits, queue.Permit{Run: queue.HolderOf(run)})
-		return true, nil
+		return true, k.addPermit(ctx, name, l, queue.Permit{Run: queue.HolderOf(run)})
 	})
 	return got, err
 }

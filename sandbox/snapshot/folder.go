@@ -106,7 +106,7 @@ func (f *Folder) fill(ctx context.Context, hash string) (has filled, adopted boo
 // adopt makes the folder of a run whose log knows no files. One that an earlier version worked in, which had one folder for
 // all claims of a run, is taken over as it is.
 func (f *Folder) adopt() (adopted bool, err error) {
-	old := f.run.Folder("")
+	old := f.run.Folder()
 	if _, err := f.all.root.Lstat(f.mark()); errors.Is(err, fs.ErrNotExist) {
 		if info, err := f.all.root.Lstat(old); err == nil && info.IsDir() {
 			return true, f.all.root.Rename(old, f.path)
@@ -219,7 +219,7 @@ func (f *Folder) mark() string { return path.Join(ended, f.run.Tenant+"."+f.run.
 
 // publish puts the folder where people look for that of the run.
 func (f *Folder) publish() error {
-	root, to := f.all.root, f.run.Folder("")
+	root, to := f.all.root, f.run.Folder()
 	mark, err := root.OpenFile(f.mark(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -201,6 +201,11 @@ func openAll(root *os.Root, name string) {
 	}
 }
 
+// Refer keeps a manifest for as long as the run is kept. Something else must refer to it meanwhile.
+func (f *Folders) Refer(ctx context.Context, run messages.Ref, hash string) error {
+	return f.cfg.Store.Refer(ctx, run, hash)
+}
+
 // Of returns the folder of a claim, which is made at its first use.
 func (f *Folders) Of(run messages.Ref, claim string) (*Folder, error) {
 	if err := run.Check(); err != nil {
@@ -243,7 +248,7 @@ func (f *Folders) Sweep(before time.Time) error {
 		if !ok || ref.Check() != nil || err != nil || info.ModTime().After(before) {
 			continue
 		}
-		if err = removeAll(f.root, ref.Folder("")); err == nil {
+		if err = removeAll(f.root, ref.Folder()); err == nil {
 			err = f.root.Remove(path.Join(ended, e.Name()))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

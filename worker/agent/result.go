@@ -47,7 +47,7 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		r.Metrics.ToolLatencyMs[a.Name] += a.Millis
 	}
 	r.Attachments = s.attachments(run)
-	if f := s.Files; f != nil {
+	if f := s.Files; f != nil && f.Manifest != "" {
 		r.Files = &messages.ResultFiles{Step: f.Step, Manifest: f.Manifest, Count: f.Files, Bytes: f.Bytes, LeftOut: f.LeftOut}
 	}
 	r.Summarise()
@@ -98,7 +98,7 @@ func (s *State) deterministic() bool {
 
 // attachments are the places of the files that the run wrote, as many as fit.
 func (s *State) attachments(run messages.Ref) map[string]string {
-	folder := run.Folder(s.Task.Workspace)
+	folder := run.Folder()
 	var out map[string]string
 	room := maxAttached
 	for _, file := range s.Outputs {

@@ -23,7 +23,7 @@ type Permits interface {
 	Acquire(ctx context.Context, run messages.Ref, claim uint64, names []string, limit int) (waits string, err error)
 }
 
-// Semaphore parks a run that has no permit under a cap of its tenant, its agent or its concurrency key, or that is paused. A
+// Semaphore parks a run that has no permit for its named workspace or under a cap of its tenant, its agent or its concurrency key, or that is paused. A
 // pause is a semaphore without permits. Caps are looked at once in each claim, before its first call; pauses before each call
 // of a model too.
 type Semaphore struct {
@@ -42,6 +42,10 @@ func (g *Semaphore) Before(s *agent.State, next agent.Action) Verdict {
 	}
 	switch next.(type) {
 	case *agent.CallModel, *agent.CallTools:
+	case *agent.CollectChildren:
+		if s.Task.Workspace == "" { // else it may write a file: the files must be those of the workspace by then
+			return Verdict{}
+		}
 	default:
 		return Verdict{}
 	}
@@ -106,6 +110,9 @@ func (g *Semaphore) Join(ctx context.Context, run messages.Ref, s *agent.State, 
 	}
 	return nil
 }
+
+// Acquired reports whether the run has all permits that it needs.
+func (g *Semaphore) Acquired() bool { return g.acquired }
 
 // Withhold reports whether the run waits for the end of the pause of a provider, because of which its call was not begun.
 func (g *Semaphore) Withhold(t *messages.Task, provider string) bool {

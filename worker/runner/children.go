@@ -169,7 +169,7 @@ func (x *toolWork) collect(ctx context.Context, a *agent.CollectChildren) (agent
 	if d == nil || at < 0 {
 		return x.journal.commit(ctx)
 	}
-	ws, done, err := x.workspace(ctx)
+	ws, done, err := x.files.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
 	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
-	x.files = claimFiles{job: j, journal: &x.journal}
+	x.files = claimFiles{job: j, journal: &x.journal, permits: &x.limits.Semaphore}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
 	return x
 }
@@ -95,7 +95,6 @@ func (x *execution) finish() {
 // work judges, claims, and takes the run as far as it goes.
 func (x *execution) work(ctx context.Context) (Outcome, error) {
 	defer x.journal.endTrial(false)
-	defer func() { _ = x.tools.shared.Close() }()
 	defer x.files.close(ctx)
 	owned, outcome, err := x.claims.claim(ctx)
 	if err == nil && owned {
@@ -125,9 +124,6 @@ func (x *execution) drive(ctx context.Context) error {
 	}
 	action, err := x.journal.commit(ctx)
 	for err == nil {
-		if action, err = x.tools.share(ctx, action); err != nil {
-			break
-		}
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
 			x.conversation.leaveConversation()
@@ -161,9 +157,7 @@ func (x *execution) drive(ctx context.Context) error {
 			if x.draining() {
 				return ErrShutdown
 			}
-			if err = x.limits.Semaphore.Join(ctx, x.run, x.journal.state, a.Semaphores); err == nil {
-				action, err = x.journal.commit(ctx)
-			}
+			action, err = x.acquirePermits(ctx, a)
 		case *agent.TakePermits:
 			if x.draining() {
 				return ErrShutdown
@@ -174,4 +168,16 @@ func (x *execution) drive(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// acquirePermits asks for permits. A run that has them all takes over the files of its named workspace, if it has one.
+func (x *execution) acquirePermits(ctx context.Context, a *agent.AcquirePermits) (agent.Action, error) {
+	if err := x.limits.Semaphore.Join(ctx, x.run, x.journal.state, a.Semaphores); err != nil {
+		return nil, err
+	}
+	taken, err := x.files.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return x.journal.commit(ctx, taken...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/snapshot"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/limits"
 )
 
 // claimFiles are the files of the run as this claim has them. Only the execution's goroutine uses it.
@@ -17,7 +18,34 @@ type claimFiles struct {
 	*job
 
 	journal *journal
+	permits *limits.Semaphore
 	folder  *snapshot.Folder // nil: no tool was called yet, or nothing is saved
+	taken   bool             // the log has the files of the named workspace; written by take
+}
+
+// take returns what the log is to say of the files of the task's named workspace, when the run has the permit for it: they are its own
+// from then on. A claim that has the permit of one before it finds in the log what that one took and saved since.
+func (x *claimFiles) take(ctx context.Context) ([]record.Record, error) {
+	name, k := x.journal.state.Task.Workspace, x.cfg.Controller
+	if name == "" || k.Workspaces == nil || x.cfg.Folders == nil || x.taken || !x.permits.Acquired() {
+		return nil, nil
+	}
+	turn, w, err := k.TakeWorkspace(ctx, x.run, x.journal.state.Head.ClaimSeq, name)
+	if err != nil {
+		return nil, err
+	}
+	x.taken = true
+	if has := x.journal.state.Head.Workspace; has != nil && has.Turn == turn {
+		return nil, nil
+	}
+	if w.Manifest != "" {
+		if err := x.cfg.Folders.Refer(ctx, x.run, w.Manifest); err != nil {
+			return nil, fmt.Errorf("take workspace %s: %w", name, err)
+		}
+	}
+	return []record.Record{&record.FilesSaved{
+		Step: x.journal.state.Step, Manifest: w.Manifest, Files: w.Files, Bytes: w.Bytes, Taken: &record.Taken{Workspace: name, Turn: turn, Run: w.Run},
+	}}, nil
 }
 
 // open returns the workspace of calls that are about to be made, and what is to be called after them. It restores nothing yet: the first

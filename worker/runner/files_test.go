@@ -319,3 +319,20 @@ func TestFilesBeyondALimit(t *testing.T) {
 		t.Errorf("the file is %q", got)
 	}
 }
+
+// released is the last record of the log.
+func released(t *testing.T, log *runlog.Memory) *record.Released {
+	t.Helper()
+	var last record.Record
+	for e, err := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = e.Records[len(e.Records)-1]
+	}
+	r, ok := last.(*record.Released)
+	if !ok {
+		t.Fatalf("the log ends with %T", last)
+	}
+	return r
+}

@@ -48,10 +48,7 @@ type Config struct {
 	// Folders has a folder for each claim, whose files are saved with each report and follow the run. nil: Workspace.
 	Folders *snapshot.Folders
 	// Workspace opens the files of a run as they are on this machine: nothing is saved. Needed without Folders.
-	Workspace func(run messages.Ref) (*sandbox.Workspace, error)
-	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
-	// ends. nil: Workspace has the place of each.
-	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
+	Workspace   func(run messages.Ref) (*sandbox.Workspace, error)
 	Agent       func(ctx context.Context, name string) (messages.Definition, error)      // messages.ErrUnknownAgent if there is none
 	MaxInput    int                                                                      // bytes of a task's input; default messages.MaxInput
 	MaxAttempts int                                                                      // claims without progress before a run is poison; default 5

@@ -52,6 +52,9 @@ const (
 	blindTrust    ablation = "rule 26: a delivery that is taken over is a lease before the log was looked at"
 	lateClaims    ablation = "rule 26: a claim is stored however old its delivery is"
 	freshCounts   ablation = "rule 29: each process counts calls for itself"
+	oneFolder     ablation = "rule 30: a folder for all claims"
+	filesApart    ablation = "rule 30: the record of the files outside of the call's entry"
+	noReference   ablation = "rule 30: the run does not refer to its files"
 	chaosSteps             = 400
 	maxSteps               = 8_000
 	simCrashes             = 6
@@ -65,8 +68,8 @@ var (
 
 // violations counts what must never happen.
 type violations struct {
-	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved, foreign, overRate int
-	first                                                                                                            string
+	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved, foreign, overRate, otherFiles int
+	first                                                                                                                        string
 }
 
 func (v *violations) add(o violations) {
@@ -80,13 +83,14 @@ func (v *violations) add(o violations) {
 	v.unapproved += o.unapproved
 	v.foreign += o.foreign
 	v.overRate += o.overRate
+	v.otherFiles += o.otherFiles
 	if v.first == "" {
 		v.first = o.first
 	}
 }
 
 func (v *violations) total() int {
-	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved + v.foreign + v.overRate
+	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved + v.foreign + v.overRate + v.otherFiles
 }
 
 // world is everything outside the processes. It survives them.
@@ -96,8 +100,9 @@ type world struct {
 	rnd    *rand.Rand // the scheduler's alone
 	log    *runlog.Memory
 	script script
-	plan   *simPlan // of seeds from planSeeds on
-	rate   *simRate // of seeds from rateSeeds on
+	plan   *simPlan  // of seeds from planSeeds on
+	rate   *simRate  // of seeds from rateSeeds on
+	files  *simFiles // of seeds from fileSeeds on
 
 	mu      sync.Mutex
 	pending []waiter
@@ -187,7 +192,7 @@ func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e rec
 	if last != 0 && e.Head.Has(record.KindClaimed) && w.rules != lateClaims && !l.p.lease() {
 		return 0, context.DeadlineExceeded // of the claim: the lease
 	}
-	seq, err := w.log.Append(ctx, run, last, e)
+	seq, err := w.files.append(ctx, l, run, last, e)
 	if err == nil {
 		w.appended(l.p, last, e)
 	}
@@ -486,6 +491,11 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		return ok && ret.Result.CallID == c.ID
 	})
 	w.rate.made(w, t.name)
+	if t.name == "idem" {
+		if err := w.files.write(t.p, &c); err != nil {
+			return tools.Result{}, err
+		}
+	}
 	if c.ID == cutCall {
 		w.mu.Lock()
 		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
@@ -544,8 +554,9 @@ func (w *world) dump() string {
 // Processes.
 
 func (w *world) spawn(m *message, do func(context.Context, *process)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{w: w, id: len(w.procs), msg: m, cancel: cancel}
+	p := &process{w: w, id: len(w.procs), msg: m}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), processOf{}, p))
+	p.cancel = cancel
 	w.procs = append(w.procs, p)
 	go func() {
 		if p.op("start") == nil {
@@ -635,7 +646,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 	if err != nil {
 		t.Error(err)
 	}
-	return simRunner{runner.New(runner.Config{
+	cfg := runner.Config{
 		Worker: fmt.Sprint("w", p.id), Controller: p.controller(simTime), Model: simModel{p}, Tools: set, MaxAttempts: 1000,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
@@ -652,7 +663,9 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			return d, nil
 		},
 		Hooks: p.hooks(), Rates: simCounter{p},
-	}), p.w}
+	}
+	p.w.files.work(p, &cfg)
+	return simRunner{runner.New(cfg), p.w}
 }
 
 func (r simRunner) run(ctx context.Context, p *process, m *message, delivered int) runner.Outcome {
@@ -757,6 +770,8 @@ func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violat
 		tasks: map[uint64]*message{}, timers: map[string]*message{}, once: map[string]int{}, claims: map[string]*process{},
 	}
 	switch {
+	case seed >= fileSeeds:
+		w.files = newSimFiles(t, seed, calm)
 	case seed >= rateSeeds:
 		w.rate = &simRate{calls: map[string]int{}}
 	case seed >= planSeeds:
@@ -791,6 +806,9 @@ func (w *world) play(t *testing.T) {
 		w.mu.Lock()
 		chaos := !w.calm && step < chaosSteps
 		w.happen(t, chaos, &cancel)
+		if w.files != nil && chaos && w.rnd.IntN(30) == 0 {
+			w.files.collect()
+		}
 		if outage && w.rnd.IntN(80) == 0 {
 			outage = w.losePower()
 		}
@@ -954,6 +972,7 @@ func (w *world) judge(t *testing.T) {
 	if len(stored) != int(want) {
 		w.violate(&w.found.otherBodies, "events that the log does not have")
 	}
+	w.files.judge(w)
 	if lost := w.unheard(entries); lost != "" {
 		w.violate(&w.found.missingEvents, lost)
 	}

@@ -35,6 +35,8 @@ type simCapped struct {
 	changes, pauses, sets int
 	ops                   *rand.Rand
 	keyed                 bool
+
+	shelf *simWorkspace // in place of caps alone: all runs name a workspace; nil: none does
 }
 
 const (
@@ -109,7 +111,7 @@ func (c capsThen) Cap(line string) int {
 }
 
 // keep gives a controller the lines and the caps of when its process began.
-func (c *simCapped) keep(k *runlog.Controller, p *process) {
+func (c *simCapped) keep(k *runlog.Controller, p *process, of *sessionWorld) {
 	if c == nil {
 		return
 	}
@@ -121,6 +123,7 @@ func (c *simCapped) keep(k *runlog.Controller, p *process) {
 	}
 	k.Sessions = nil
 	k.Semaphores, k.Caps = simSemaphores{p, c}, capsThen(c.at[p])
+	c.shelf.keep(k, p, of)
 }
 
 type lineTool struct{ p *process }
@@ -169,6 +172,10 @@ func (c *simCapped) work(t *testing.T, p *process, cfg *runner.Config, ticket *r
 		d.SetDefaults()
 		return d, nil
 	}
+	if c.shelf != nil {
+		c.shelf.work(t, p, cfg, ticket)
+		return
+	}
 	if ticket.After == 0 {
 		n, _ := strconv.Atoi(strings.TrimPrefix(ticket.Run.Run, "r"))
 		input, key := "go", ""
@@ -187,6 +194,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 	if c == nil {
 		return
 	}
+	c.shelf.happen(w, chaos)
 	if chaos && c.changes > 0 && w.rnd.IntN(40) == 0 {
 		c.changes--
 		switch line := queue.TenantSemaphore("t"); w.rnd.IntN(3) {

@@ -207,7 +207,7 @@ func (w *sessionWorld) controller(p *process) *runlog.Controller {
 	k := p.controller(simTime)
 	k.Log, k.Queue, k.Events = sessionLog{simLog{p}, w}, sessionQueue{simQueue{p}, w}, sessionEvents{p, w}
 	k.Sessions = simSessions{p, w}
-	w.lines.keep(k, p)
+	w.lines.keep(k, p, w)
 	w.kin.keep(k, p, w)
 	return k
 }

@@ -31,8 +31,6 @@ type toolWork struct {
 	rules   *policyWork
 	limits  *limits.Set
 	files   *claimFiles
-
-	shared *sandbox.Workspace // the named one of the task, held until the ticket is done with; written by await
 }
 
 // answer is what came of a call.
@@ -47,7 +45,7 @@ type answer struct {
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
 // the calls answer it on a channel. It returns when the plan is no longer to make calls of this wave.
 func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err error) {
-	ws, done, err := x.workspace(ctx)
+	ws, done, err := x.files.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +69,6 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c)))
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
-}
-
-// workspace is what the next calls work in, and what is to be called after them.
-func (x *toolWork) workspace(ctx context.Context) (_ *sandbox.Workspace, done func(), err error) {
-	if x.shared != nil {
-		return x.shared, func() {}, nil
-	}
-	return x.files.open(ctx)
 }
 
 // callWave makes several calls at the same time.

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
@@ -166,7 +167,7 @@ func openLogs(ctx context.Context, environ []string) (*storedRuns, error) {
 		return nil, err
 	}
 	s := &storedRuns{queue: taskqueue.New(b), sweeps: taskqueue.NewSweeps(b), logs: runlogs.New(b, runlogs.Config{}), close: nc.Close}
-	s.controller = &runlog.Controller{Log: s.logs, Queue: s.queue, Events: s.logs, Sessions: sessions.New(b, s.logs), Semaphores: semaphores.New(b), Now: time.Now}
+	s.controller = &runlog.Controller{Log: s.logs, Queue: s.queue, Events: s.logs, Sessions: sessions.New(b, s.logs), Semaphores: semaphores.New(b), Workspaces: files.New(b), Now: time.Now}
 	return s, nil
 }
 

@@ -42,7 +42,7 @@ func flagOf(field string) string {
 		return "--max-steps"
 	case "labels":
 		name = "label"
-	case "tenant", "agent", "session", "priority", "context", "requires":
+	case "tenant", "agent", "session", "workspace", "priority", "context", "requires":
 	default:
 		return field
 	}

@@ -27,7 +27,7 @@ func (fs *Files) version(ctx context.Context, ref messages.Ref, step *int, hash 
 	}
 	if hash == "" {
 		saved, err := fs.saved(ctx, ref, step)
-		if err != nil || saved == nil {
+		if err != nil || saved == nil || saved.Manifest == "" {
 			return v, err
 		}
 		v.hash, v.step = saved.Manifest, saved.Step

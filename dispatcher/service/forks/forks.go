@@ -86,7 +86,7 @@ func (fs *Forks) fork(ctx context.Context, req control.ForkRequest) (any, error)
 func (fs *Forks) share(ctx context.Context, from, run messages.Ref, started *record.Started) error {
 	for _, r := range started.Prefix {
 		saved, ok := r.(*record.FilesSaved)
-		if !ok {
+		if !ok || saved.Manifest == "" {
 			continue
 		}
 		err := fs.cfg.Files.Share(ctx, from, run, saved.Manifest)
@@ -265,6 +265,7 @@ func (fs *Forks) renew(started *record.Started, run messages.Ref) {
 	started.QueuedAt = now
 	t := &started.Task
 	t.ID, t.Session, t.Traceparent, t.Webhook = run.Run, "", "", nil
+	t.Workspace = "" // it begins with the files of its steps, which are not those of the workspace now, and must not replace them there
 	if t.Deadline != nil && !t.Deadline.After(now) {
 		t.Deadline = nil
 	}

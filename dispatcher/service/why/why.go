@@ -312,6 +312,9 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 		return err
 	}
 	y.Line, y.Taken, y.Places = name, len(sem.Permits), sem.Limit
+	if workspace, ok := queue.WorkspaceOfSemaphore(name); ok {
+		return w.whyWorkspace(ctx, y, ref, workspace, &sem)
+	}
 	var paused *queue.Pause // of what the semaphore belongs to: no run is given a permit meanwhile
 	what := "concurrency key " + name[strings.LastIndexByte(name, '.')+1:]
 	if of, ok := queue.QuotaOfSemaphore(name); ok {
@@ -332,6 +335,28 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 	if of, _ := queue.QuotaOfSemaphore(name); paused != nil {
 		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
+	}
+	return nil
+}
+
+// whyWorkspace says which run has the workspace.
+func (w *Why) whyWorkspace(ctx context.Context, y *control.Why, ref messages.Ref, name string, sem *queue.Semaphore) (err error) {
+	y.Places, y.Workspace = 1, name
+	y.Text = "It waits for workspace " + name
+	if len(sem.Permits) > 0 {
+		if holder := sem.Permits[0].Ref().Run; holder != messages.NoRun { // that is a request to remove it
+			y.Turn = holder
+			y.Text += ", which run " + holder + " has"
+		}
+	}
+	if y.Ahead, y.AheadMore, err = w.cfg.Semaphores.Ahead(ctx, y.Line, ref, maxAhead); err != nil {
+		return err
+	}
+	switch {
+	case y.AheadMore:
+		y.Text += fmt.Sprintf("; more than %d runs wait before it", y.Ahead)
+	case y.Ahead > 0:
+		y.Text += fmt.Sprintf("; %d runs wait before it", y.Ahead)
 	}
 	return nil
 }

@@ -208,6 +208,30 @@ func (c *collection) references(ctx context.Context) error {
 				t.refs[s[4]] = true
 			}
 		}
+		if err := c.workspaces(ctx); err != nil { // after the references: what a head names now, the run that left it there had referred to before
+			return err
+		}
+	}
+	return nil
+}
+
+// workspaces reads what the heads of named workspaces refer to.
+func (c *collection) workspaces(ctx context.Context) error {
+	for subject, err := range c.stream().Subjects(ctx, "files.*.named.*") {
+		if err != nil {
+			return fmt.Errorf("look for named workspaces: %w", err)
+		}
+		t := c.tenants[strings.Split(subject, ".")[1]]
+		if t == nil {
+			continue
+		}
+		w, _, err := c.named(ctx, subject)
+		if err != nil {
+			return fmt.Errorf("read workspace %s: %w", subject, err)
+		}
+		if w.Manifest != "" {
+			t.refs[w.Manifest] = true
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // refer stores the files of a run and refers to them.
@@ -196,4 +197,38 @@ func TestShare(t *testing.T) {
 	if err := st.Share(bustest.Context(t), from, messages.Ref{Tenant: "acme", Run: "r3"}, hash); !errors.Is(err, manifest.ErrMissing) {
 		t.Errorf("a run that was purged shares its files: %v", err)
 	}
+}
+
+// A named workspace keeps its files when the run that left them is purged, until another head is put in its place.
+func TestWorkspaceKeepsItsFiles(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	st, ctx := files.New(b), bustest.Context(t)
+	run, data := messages.Ref{Tenant: "acme", Run: "r1"}, text(10)
+	hash := refer(t, st, run, data)
+	head := messages.Workspace{Manifest: hash, Files: 1, Bytes: 10, Run: "r1", Turn: 1, Seq: 7}
+	if err := st.PutWorkspace(ctx, "acme", "drafts", 0, head); err != nil {
+		t.Fatal(err)
+	}
+	if err := retention.New(b, bustest.Logs(b)).Purge(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, st.At(2*files.Margin), files.Collected{})
+	get(t, st, "acme", data)
+	got, revision, err := st.Workspace(ctx, "acme", "drafts")
+	if err != nil || got != head {
+		t.Errorf("the head is %+v, %v", got, err)
+	}
+	if err := st.PutWorkspace(ctx, "acme", "drafts", revision-1, messages.Workspace{Turn: 2}); !errors.Is(err, runlog.ErrConflict) {
+		t.Errorf("a head is put in place of another than was read: %v", err)
+	}
+	for _, name := range []string{"", "a.b", "*", ">"} {
+		if err := st.PutWorkspace(ctx, "acme", name, 0, head); err == nil {
+			t.Errorf("a head is stored as %q", name)
+		}
+	}
+	if err := st.PutWorkspace(ctx, "acme", "drafts", revision, messages.Workspace{Turn: 2}); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, st.At(2*files.Margin), files.Collected{Contents: 2})
 }

@@ -9,6 +9,7 @@
 //	files.<tenant>.head.<hash>		a content, or where its parts are
 //	files.<tenant>.part.<hash>.<put>.<n>	a part; the put is the storing that made it
 //	files.<tenant>.ref.<run>.<hash>		the run has, or had, the files of that manifest
+//	files.<tenant>.named.<name>		the head of a named workspace
 package files
 
 import (

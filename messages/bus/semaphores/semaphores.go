@@ -18,7 +18,7 @@ import (
 
 const (
 	headerTTL   = "Nats-TTL"
-	emptyKeyTTL = "1h" // how long the semaphore of a concurrency key is kept without a holder: there may be many keys
+	emptyKeyTTL = "1h" // how long the semaphore of a concurrency key or a workspace is kept without a holder: there may be many
 )
 
 var _ runlog.Semaphores = (*Store)(nil)
@@ -48,7 +48,8 @@ func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64,
 		return fmt.Errorf("encode name: %w", err)
 	}
 	m := &nats.Msg{Subject: bus.HoldersPrefix + name, Header: nats.Header{}, Data: body}
-	if queue.IsKeySemaphore(name) && len(l.Permits) == 0 {
+	_, workspace := queue.WorkspaceOfSemaphore(name)
+	if (workspace || queue.IsKeySemaphore(name)) && len(l.Permits) == 0 {
 		m.Header.Set(headerTTL, emptyKeyTTL)
 	}
 	bus.Expect(m, revision)
