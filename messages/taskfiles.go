@@ -24,7 +24,7 @@ type TaskFile struct {
 	Path string  `json:"path" minLength:"1" maxLength:"4096"`                // in the run's folder, with slashes
 	Text *string `json:"text,omitempty"`                                     // may be empty
 	Data []byte  `json:"data,omitempty"`                                     // for what is not text
-	Hash string  `json:"hash,omitempty" pattern:"^[0-9a-f]{64}$"`         // SHA-256 of an uploaded content, in hex
+	Hash string  `json:"hash,omitempty" pattern:"^[0-9a-f]{64}$"`            // SHA-256 of an uploaded content, in hex
 	Size int64   `json:"size,omitempty" minimum:"0" maximum:"1099511627776"` // bytes of that content
 	Exec bool    `json:"exec,omitempty"`                                     // its owner may execute it
 }
@@ -64,7 +64,7 @@ func (f *TaskFile) check() error {
 	case given == 0 && f.Data != nil:
 		return &FieldError{Field: "data", Reason: `is empty: give text "" for an empty file`}
 	case given != 1:
-		return &FieldError{Field: "text", Reason: fmt.Sprintf("%s: give exactly one of text, data and hash", strict.Shown(f.Path))}
+		return &FieldError{Field: "text", Reason: strict.Shown(f.Path) + ": give exactly one of text, data and hash"}
 	case f.Text != nil && !utf8.ValidString(*f.Text):
 		return &FieldError{Field: "text", Reason: "invalid UTF-8: give data"}
 	case f.Hash == "" && f.Size != 0:
@@ -80,6 +80,11 @@ func (f *TaskFile) check() error {
 // HasFiles reports whether the run has files before its first step.
 func (t *Task) HasFiles() bool { return len(t.Files) > 0 || t.Manifest != "" }
 
+// NamesFiles reports whether the task names contents that must have been stored before.
+func (t *Task) NamesFiles() bool {
+	return t.Manifest != "" || slices.ContainsFunc(t.Files, func(f TaskFile) bool { return f.Hash != "" })
+}
+
 // FirstFiles are the files that a task lists, with the hashes of those that it brings; nil: it lists none.
 func (t *Task) FirstFiles() *manifest.Manifest {
 	if len(t.Files) == 0 {
@@ -91,6 +96,9 @@ func (t *Task) FirstFiles() *manifest.Manifest {
 	}
 	return m
 }
+
+// NameFiles puts hashes in place of the contents that a task brings, which are stored.
+func (t *Task) NameFiles() { t.Files = named(t.Files) }
 
 // named are files with hashes in place of their contents, sorted by path.
 func named(files []TaskFile) []TaskFile {
