@@ -70,14 +70,20 @@ func ReadTask(cmd *cobra.Command, name string) ([]byte, error) {
 	return data, Misuse(err)
 }
 
+// filesOf are the fields of a task and of its files; false: it has none, or is no task.
+func filesOf(data []byte) (task map[string]json.RawMessage, files []map[string]json.RawMessage, ok bool) {
+	var whole json.RawMessage
+	if strict.Decode(data, &whole) != nil || json.Unmarshal(whole, &task) != nil {
+		return nil, nil, false
+	}
+	ok = json.Unmarshal(task["files"], &files) == nil
+	return task, files, ok
+}
+
 // fromFiles puts contents in place of the names of files here. What is no task stays as it is: its decoder says what is wrong.
 func fromFiles(data []byte, dir string) ([]byte, error) {
-	var (
-		whole json.RawMessage
-		task  map[string]json.RawMessage
-		files []map[string]json.RawMessage
-	)
-	if strict.Decode(data, &whole) != nil || json.Unmarshal(whole, &task) != nil || json.Unmarshal(task["files"], &files) != nil {
+	task, files, ok := filesOf(data)
+	if !ok {
 		return data, nil
 	}
 	changed := false
@@ -106,9 +112,13 @@ func fromFiles(data []byte, dir string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("files[%d].from: %w", i, err)
 		}
+		said := file["exec"]
 		delete(file, "from")
 		if err := json.Unmarshal(content, &file); err != nil { // beside what else the task says
 			return nil, fmt.Errorf("files[%d].from: %w", i, err)
+		}
+		if said != nil {
+			file["exec"] = said
 		}
 		changed = true
 	}
