@@ -42,6 +42,14 @@ func wire() map[string]any {
 	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
 	shaped := minimal
 	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+	given, folder := minimal, minimal
+	given.Files = []messages.TaskFile{
+		{Path: "notes/a.txt", Text: new("hi\n")},
+		{Path: "empty.txt", Text: new("")},
+		{Path: "bin/tool", Data: []byte{0, 1}, Exec: true},
+		{Path: "data.csv", Hash: someHash, Size: 4},
+	}
+	folder.Manifest = someHash
 	tried, shown := head, first()
 	tried.Alone = true
 	shown.Shown = fullShown()
@@ -53,6 +61,8 @@ func wire() map[string]any {
 		"task":              &task,
 		"task_minimal":      &minimal,
 		"task_shaped":       &shaped,
+		"task_files":        &given,
+		"task_manifest":     &folder,
 		"definition":        &definition,
 		"definition_models": &several,
 		"head":              &head,
@@ -259,7 +269,7 @@ func kin() record.Head {
 func inWorkspace() record.Head {
 	taken, saved := fullFilesSaved(), fullFilesSaved()
 	saved.Taken, saved.Step, saved.Manifest = nil, 2, strings.Repeat("b1", 32)
-	h := record.Follow(ref, first(), taken, saved)
+	h := record.Follow(first(), taken, saved)
 	h.ID, h.Time = ref.Run, noon
 	h.Workspace.Seq = 13
 	return h

@@ -54,7 +54,7 @@ func newShelf(t *testing.T, heads runlog.Workspaces) *shelf {
 func (s *shelf) add(run messages.Ref, rs ...record.Record) record.Entry {
 	s.t.Helper()
 	was := s.last[run]
-	e := record.Entry{Head: record.Follow(run, was.Head, rs...), Records: rs}
+	e := record.Entry{Head: record.Follow(was.Head, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = s.NewID(), s.Now()
 	seq, err := s.Log.Append(s.t.Context(), run, was.Seq, e)
 	if err != nil {

@@ -256,7 +256,7 @@ func (f *simFiles) append(ctx context.Context, l simLog, run messages.Ref, last 
 	if err := l.p.op("append files"); err != nil {
 		return 0, err
 	}
-	after := record.Entry{Head: record.Follow(run, rest.Head, saved), Records: []record.Record{saved}}
+	after := record.Entry{Head: record.Follow(rest.Head, saved), Records: []record.Record{saved}}
 	after.Head.ID, after.Head.Time, after.Head.EventsThrough = head.ID+"f", head.Time, head.EventsThrough
 	_, _ = w.log.Append(ctx, run, seq, after) // the owner sees it at its next append
 	return seq, nil

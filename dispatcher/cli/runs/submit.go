@@ -28,6 +28,7 @@ type order struct {
 	at, in   string
 	webhook  string
 	attach   []string
+	with     []string
 }
 
 // submissions are the commands that submit tasks.
@@ -64,6 +65,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.task.By, "by", c.Options.User, "your name, which is stored with the task")
 	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the run has ended")
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
+	flags.StringArrayVar(&o.with, "with", nil, render.WithHelp)
 	return cmd
 }
 
@@ -72,6 +74,10 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		return err
 	}
 	if err := o.delay(c.Options.Now()); err != nil {
+		return err
+	}
+	var err error
+	if o.task.Files, err = render.With(o.with); err != nil {
 		return err
 	}
 	if text == render.FromInput {
@@ -85,7 +91,6 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		}
 		text = string(data)
 	}
-	var err error
 	if o.task.Input, err = render.Attach(cmd, text, o.attach); err != nil {
 		return err
 	}
