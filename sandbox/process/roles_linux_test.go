@@ -218,7 +218,7 @@ func needsRoot(t *testing.T) {
 func TestAttacksAsAnotherUser(t *testing.T) {
 	needsRoot(t)
 	again(t, rerun{
-		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced)$",
+		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced|TestMemoryIsTheProgramsOwn)$",
 		starter: true, attr: asAnotherUser(),
 	})
 }
