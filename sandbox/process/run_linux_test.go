@@ -230,8 +230,8 @@ func TestProgramsWork(t *testing.T) {
 			if test[0] == "git" {
 				args = []string{"-c", "init.defaultBranch=main", test[1]}
 			}
-			if test[0] == "bash" && a.mode == "landlock" {
-				continue // <() needs /proc
+			if a.mode == "landlock" && (test[0] == "bash" || test[0] == "git") {
+				continue // <() needs /proc, and git init changes modes; docs/sandbox.md says so
 			}
 			r := a.run(t, process.Command{Path: test[0], Args: args, Workspace: a.ws})
 			if r.ExitCode != 0 {
