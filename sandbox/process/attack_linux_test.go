@@ -32,11 +32,15 @@ func TestAttacks(t *testing.T) {
 		a.attacks(t)
 		return
 	}
-	t.Run("namespaces", func(t *testing.T) { newArena(t, process.Config{Require: process.LayerNamespaces}).attacks(t) })
+	t.Run("namespaces", func(t *testing.T) {
+		counts(t)
+		newArena(t, process.Config{Require: process.LayerNamespaces}).attacks(t)
+	})
 	t.Run("landlock", func(t *testing.T) {
 		if os.Geteuid() == 0 { // what user 0 may then is refused, which TestUserZeroNeedsNamespaces shows
 			return
 		}
+		counts(t)
 		newArena(t, process.Config{NoNamespaces: true}).attacks(t)
 	})
 }

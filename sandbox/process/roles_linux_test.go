@@ -188,7 +188,7 @@ func again(t *testing.T, r rerun) {
 		if verdict == "SKIP" {
 			why = strings.Join(said[max(0, len(said)-3):], " ")
 		}
-		countedIn(r.mode, name, as, verdict == "PASS", why)
+		tally.count(r.mode, name, as, verdict == "PASS", why)
 		t.Run(name, func(t *testing.T) {
 			switch verdict {
 			case "SKIP":
@@ -218,7 +218,7 @@ func needsRoot(t *testing.T) {
 func TestAttacksAsAnotherUser(t *testing.T) {
 	needsRoot(t)
 	again(t, rerun{
-		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced)$",
+		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced|TestMemoryIsTheProgramsOwn)$",
 		starter: true, attr: asAnotherUser(),
 	})
 }

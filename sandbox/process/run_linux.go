@@ -119,10 +119,11 @@ type running struct {
 	streams *streams
 	place   *place
 
-	result  Result
-	ended   *confine.Ended // of a supervised program
-	began   time.Time
-	refused error // the program was not started
+	result    Result
+	ended     *confine.Ended // of a supervised program
+	began     time.Time
+	refused   error // the program was not started
+	workerRSS int64 // KiB
 }
 
 // untilEnd begins the program, follows it, and returns when everything that belongs to it has ended.
@@ -163,7 +164,13 @@ func (r *running) begin() (*serving, error) {
 			return serving, err
 		}
 	}
-	r.began = time.Now()
+	// The child shared the worker's memory until it was executed, and the kernel counts that as the most that it had: only what is more
+	// than that is the program's. The program of a supervisor is counted by itself.
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		return serving, fmt.Errorf("start program: %w", err)
+	}
+	r.began, r.workerRSS = time.Now(), own.Maxrss
 	return serving, r.child.send(confine.KindGo, nil)
 }
 
@@ -323,7 +330,7 @@ func (r *running) settle(state *os.ProcessState) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.Signal = int(status.Signal())
 	}
-	if used, ok := state.SysUsage().(*syscall.Rusage); ok {
+	if used, ok := state.SysUsage().(*syscall.Rusage); ok && used.Maxrss > r.workerRSS {
 		end.Memory = used.Maxrss << 10
 	}
 	if r.ended != nil {

@@ -99,5 +99,5 @@ const (
 type Usage struct {
 	Wall   time.Duration // From its start to its end.
 	CPU    time.Duration // User and system time.
-	Memory int64         // Bytes: the largest resident set of one of its processes.
+	Memory int64         // Bytes: the largest resident set of one of its processes. 0: not known, see docs/tools/shell.md.
 }

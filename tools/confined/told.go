@@ -75,7 +75,10 @@ func (r *Ran) Ending() string {
 func (r *Ran) Meta() map[string]any {
 	m := map[string]any{
 		"exitCode": r.ExitCode, "reason": string(r.Reason), "durationMillis": r.Usage.Wall.Milliseconds(), "cpuMillis": r.Usage.CPU.Milliseconds(),
-		"maxMemory": r.Usage.Memory, "layers": r.Layers.String(),
+		"layers": r.Layers.String(),
+	}
+	if r.Usage.Memory > 0 {
+		m["maxMemory"] = r.Usage.Memory
 	}
 	if r.Signal != "" {
 		m["signal"] = r.Signal

@@ -3,10 +3,14 @@ package pod_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,4 +190,69 @@ func TestManifestIsReadStrictly(t *testing.T) {
 	if err := d.Decode(new(job)); err == nil {
 		t.Error("a misspelt field was read over")
 	}
+}
+
+// The types above are ours. Those of kubectl are Kubernetes' own: it reads a job without a cluster and writes what it knows of it, so a
+// field that is misspelt, or in the wrong place, is missing there.
+func TestKubernetesKnowsEachField(t *testing.T) {
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("left out: kubectl is not installed")
+	}
+	ours := documents(t)[2]
+	if lost := lostIn(t, kubectl, ours); len(lost) > 0 {
+		t.Errorf("Kubernetes does not know, or changes, %q", lost)
+	}
+	wrong := bytes.Replace(ours, []byte("automountServiceAccountToken"), []byte("automountServiceAccountTokens"), 1)
+	if lost := lostIn(t, kubectl, wrong); !slices.Equal(lost, []string{".spec.template.spec.automountServiceAccountTokens"}) {
+		t.Errorf("of a misspelt field: %q", lost)
+	}
+}
+
+// lostIn names the fields of a job that kubectl does not write as they are.
+func lostIn(t *testing.T, kubectl string, text []byte) (lost []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), kubectl, "set", "env", "--local", "-f", "-", "-o", "json", "LONGSHORE_TEST=1")
+	cmd.Stdin, cmd.Env = bytes.NewReader(text), []string{"HOME=" + t.TempDir(), "KUBECONFIG=/dev/null"}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl: %v", err)
+	}
+	var theirs, ours any
+	if err := errors.Join(json.Unmarshal(out, &theirs), yaml.Unmarshal(text, &ours)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &ours); err != nil { // with the types of JSON
+		t.Fatal(err)
+	}
+	var compare func(at string, ours, theirs any)
+	compare = func(at string, ours, theirs any) {
+		switch o := ours.(type) {
+		case map[string]any:
+			known, _ := theirs.(map[string]any)
+			for name, value := range o {
+				compare(at+"."+name, value, known[name])
+			}
+		case []any:
+			known, _ := theirs.([]any)
+			for i, value := range o {
+				if i >= len(known) {
+					lost = append(lost, fmt.Sprintf("%s[%d]", at, i))
+					continue
+				}
+				compare(fmt.Sprintf("%s[%d]", at, i), value, known[i])
+			}
+		default:
+			if !cmp.Equal(ours, theirs) && (!strings.HasPrefix(at, ".spec.template.spec.host") || ours != false || theirs != nil) { // hostPID: false is not written
+				lost = append(lost, at)
+			}
+		}
+	}
+	compare("", ours, theirs)
+	slices.Sort(lost)
+	return lost
 }
