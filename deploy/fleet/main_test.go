@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "longshore")
-	build := exec.Command("go", "build", "-o", binary, "github.com/longshore-run/longshore")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "github.com/longshore-run/longshore")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build longshore: %v\n%s", err, out)
 		os.RemoveAll(dir)
@@ -67,6 +68,16 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}))
 }
+
+// harbour is the example program in Go that serves tools, built once for all tests.
+var harbour = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(filepath.Dir(binary), "harbour")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/longshore-run/longshore/deploy/examples/remote/go")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the example: %w\n%s", err, out)
+	}
+	return program, nil
+})
 
 // workerRole is `longshore worker` with more tools.
 func workerRole() int {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,9 +23,9 @@ import (
 // answer a call with the effect once is not asked again, and the model is told; the tools are gone when the program is.
 func TestToolsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "harbour")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/longshore-run/longshore/deploy/examples/remote/go").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	program, err := harbour()
+	if err != nil {
+		t.Fatal(err)
 	}
 	definitions, err := filepath.Abs("../examples/remote")
 	if err != nil {
@@ -94,9 +93,9 @@ func TestPermissionsOfRemoteTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), "harbour")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/longshore-run/longshore/deploy/examples/remote/go").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	binary, err := harbour()
+	if err != nil {
+		t.Fatal(err)
 	}
 	g := startGuarded(t)
 	spawn(t, "harbour", []string{"NATS_URL=" + g.address("tools")}, binary, dir)

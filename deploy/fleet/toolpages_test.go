@@ -5,7 +5,6 @@ package fleet_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -98,9 +97,9 @@ func TestPagesOfRemoteAndDelegate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(dir, "harbour")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/longshore-run/longshore/deploy/examples/remote/go").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	program, err := harbour()
+	if err != nil {
+		t.Fatal(err)
 	}
 	pilotage, editor := w.apply(remote[1]), w.apply(delegate[0])
 	for _, child := range []string{"researcher", "reviewer"} {

@@ -63,8 +63,16 @@ func (h *hall) get(method string, query url.Values, want int, headers ...string)
 	return resp.Header, string(data)
 }
 
+// Files are listed, read over HTTP, and read by a client: of one run, for it costs seconds with the race detector.
 func TestFilesOfARun(t *testing.T) {
 	h := openFiles(t)
+	listedFiles(t, h)
+	fileOverHTTP(t, h)
+	filesByTheClient(t, h)
+}
+
+func listedFiles(t *testing.T, h *hall) {
+	t.Helper()
 	var last, first, none control.FileList
 	h.do("GET", "/v1/tasks/files/files", "", 200, &last)
 	want := []messages.SavedFile{saved("notes/ä b.txt", "two!"), saved("page.html", "<script>alert(1)</script>"), saved("z.bin", large)}
@@ -126,8 +134,8 @@ func TestFilesOfARun(t *testing.T) {
 	}
 }
 
-func TestAFileOverHTTP(t *testing.T) {
-	h := openFiles(t)
+func fileOverHTTP(t *testing.T, h *hall) {
+	t.Helper()
 	var first control.FileList
 	h.do("GET", "/v1/tasks/files/files?step=1", "", 200, &first)
 	named := func(name string, more ...string) url.Values {
@@ -193,8 +201,8 @@ func TestAFileOverHTTP(t *testing.T) {
 }
 
 // A client reads the same over NATS and over HTTP.
-func TestFilesByTheClient(t *testing.T) {
-	h := openFiles(t)
+func filesByTheClient(t *testing.T, h *hall) {
+	t.Helper()
 	over, err := h.dev.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
