@@ -38,7 +38,7 @@ func (p *Process) commands() *cobra.Command {
 	raw := p.raw()
 	root := &cobra.Command{
 		Use: "longshore", Short: "A dispatch hall for AI agents",
-		Long: "Longshore takes tasks from backends, puts them on NATS JetStream, and has a fleet of workers run the\n" +
+		Long: "Longshore takes tasks from backends, queues them on NATS JetStream, and has a fleet of workers run the\n" +
 			"agents that do them. Every step is an event. Try: longshore run \"Write a haiku into haiku.txt\"",
 		Version: p.Version, SilenceUsage: true, SilenceErrors: true,
 	}

@@ -19,7 +19,7 @@ func (p *Process) devCommand() *cobra.Command {
 	var readyFile string
 	cmd := &cobra.Command{
 		Use: "dev", SuggestFor: []string{"start", "serve", "up"}, Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
-		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients of other\n" +
+		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients in other\n" +
 			"processes can connect to it. The store behind the Redis address is in memory; queue and logs are in --data.\n\n" +
 			"Environment variables, unless a flag is given:\n\n" + settings.Describe(&settings.Dev{}),
 		Args: cobra.NoArgs,

@@ -71,7 +71,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "maximum number of steps (default: the agent's)")
 	flags.StringVar(&f.workspace, "workspace", "", "folder to work in directly; only with the fleet in this process")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
-	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for standard input; may be repeated")
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
 	flags.StringArrayVar(&f.with, "with", nil, render.WithHelp)
 	f.output.Register(cmd)

@@ -53,7 +53,7 @@ func repositoryFile(t *testing.T, name string) []byte {
 func (d dockerfile) env() map[string]string {
 	out := map[string]string{}
 	for _, line := range d["ENV"] {
-		for _, set := range strings.Fields(line) {
+		for set := range strings.FieldsSeq(line) {
 			name, value, _ := strings.Cut(set, "=")
 			out[name] = value
 		}

@@ -13,21 +13,21 @@ import (
 func TestFlagValuesAreToldInPlainWords(t *testing.T) {
 	none := func(context.Context) (*dispatcher.Client, func(), error) { return nil, nil, errors.New("it connects") }
 	for want, args := range map[string][]string{
-		`--limit: must be a whole number such as 10, got "many"`:                                        {"list", "--limit", "many"},
-		`--timeout: must be a time such as 90s, 10m or 2h, got "x"`:                                     {"watch", "r", "--timeout", "x"},
-		`--score: must be a number such as 0.5, got "good"`:                                             {"feedback", "r", "--score", "good"},
-		`--interval: must be a time such as 90s, 10m or 2h, got "1"`:                                    {"top", "--interval", "1"},
-		`--since: must be a time such as 90m, 12h or 7d, got "x"`:                                       {"list", "--since", "x"},
-		`--output: must be text or json, got "xml"`:                                                     {"list", "-o", "xml"},
-		"unknown flag: -z (see longshore list --help)":                                                  {"list", "-z"},
-		"unknown flag: --nope (see longshore list --help)":                                              {"list", "--nope"},
-		"--limit: needs a value":                                                                        {"list", "--limit"},
-		`"--=x" is not a flag: flags are written as --name or --name=value`:                             {"list", "--=x"},
-		"--file is missing: a file, or - for the standard input (see longshore schedules apply --help)": {"schedules", "apply"},
-		`unknown command "ps" for "longshore" (did you mean list?)`:                                     {"ps"},
-		`unknown command "show" for "longshore" (did you mean status?)`:                                 {"show"},
-		`unknown command "ui" for "longshore" (did you mean top?)`:                                      {"ui"},
-		`unknown command "rerun" for "longshore" (did you mean retry?)`:                                 {"rerun"},
+		`--limit: must be a whole number such as 10, got "many"`:                                    {"list", "--limit", "many"},
+		`--timeout: must be a time such as 90s, 10m or 2h, got "x"`:                                 {"watch", "r", "--timeout", "x"},
+		`--score: must be a number such as 0.5, got "good"`:                                         {"feedback", "r", "--score", "good"},
+		`--interval: must be a time such as 90s, 10m or 2h, got "1"`:                                {"top", "--interval", "1"},
+		`--since: must be a time such as 90m, 12h or 7d, got "x"`:                                   {"list", "--since", "x"},
+		`--output: must be text or json, got "xml"`:                                                 {"list", "-o", "xml"},
+		"unknown flag: -z (see longshore list --help)":                                              {"list", "-z"},
+		"unknown flag: --nope (see longshore list --help)":                                          {"list", "--nope"},
+		"--limit: needs a value":                                                                    {"list", "--limit"},
+		`"--=x" is not a flag: flags are written as --name or --name=value`:                         {"list", "--=x"},
+		"--file is missing: a file, or - for standard input (see longshore schedules apply --help)": {"schedules", "apply"},
+		`unknown command "ps" for "longshore" (did you mean list?)`:                                 {"ps"},
+		`unknown command "show" for "longshore" (did you mean status?)`:                             {"show"},
+		`unknown command "ui" for "longshore" (did you mean top?)`:                                  {"ui"},
+		`unknown command "rerun" for "longshore" (did you mean retry?)`:                             {"rerun"},
 	} {
 		if _, _, err := executeWith(t, none, "", args...); err == nil || err.Error() != want {
 			t.Errorf("%v: got %v, want %s", args, err, want)

@@ -32,9 +32,9 @@ var (
 )
 
 type args struct {
-	Language string `json:"language"          jsonschema:"What the code is written in"`
-	Code     string `json:"code"              jsonschema:"The program. What it writes to the console is the answer"`
-	Seconds  int    `json:"seconds,omitempty" jsonschema:"How long it may run at most; what the operator set by default and at most"`
+	Language string `json:"language"          jsonschema:"The language of the code"`
+	Code     string `json:"code"              jsonschema:"The program. What it prints is the result"`
+	Seconds  int    `json:"seconds,omitempty" jsonschema:"How long it may run at most; the operator sets the default and the maximum"`
 }
 
 // Limits and defaults.

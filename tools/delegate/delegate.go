@@ -26,15 +26,15 @@ const (
 var description string
 
 type arguments struct {
-	Tasks     []subtask `json:"tasks" jsonschema:"What is to be done, 1 to 64 sub-tasks"`
+	Tasks     []subtask `json:"tasks" jsonschema:"What should be done: 1 to 64 sub-tasks"`
 	Wait      string    `json:"wait,omitempty" jsonschema:"What to wait for: all (default), first or quorum"`
 	Quorum    int       `json:"quorum,omitempty" jsonschema:"With wait quorum: how many must complete"`
-	OnFailure string    `json:"onFailure,omitempty" jsonschema:"return (default) or fail: what becomes of the call when too few complete"`
+	OnFailure string    `json:"onFailure,omitempty" jsonschema:"return (default) or fail: what happens to the call if too few complete"`
 }
 
 type subtask struct {
 	Agent string `json:"agent" jsonschema:"The name of the agent"`
-	Input string `json:"input" jsonschema:"What it is to do, with all that it needs to know"`
+	Input string `json:"input" jsonschema:"What it should do, with everything that it needs to know"`
 }
 
 // Tools are delegate.

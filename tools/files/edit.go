@@ -19,7 +19,7 @@ type editArgs struct {
 	FilePath string `json:"filePath"      jsonschema:"Path relative to the workspace, such as notes/a.txt"`
 	Old      string `json:"old"           jsonschema:"Text to replace, exactly as it is in the file"`
 	New      string `json:"new"           jsonschema:"Text to put in its place"`
-	All      bool   `json:"all,omitempty" jsonschema:"Replace it everywhere; without, it must be there once"`
+	All      bool   `json:"all,omitempty" jsonschema:"Replace every occurrence; by default the text must occur exactly once"`
 }
 
 // maxCounted is how often a text is counted in a file.

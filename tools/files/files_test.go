@@ -104,7 +104,7 @@ func TestSpecs(t *testing.T) {
 		"list_files": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
 			`{"type":"object","properties":{},"additionalProperties":false}`)},
 		"read_file": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
-			`{"type":"object","properties":{` + path + `,"offset":{"type":"integer","description":"Byte to begin at; 0 by default"},` +
+			`{"type":"object","properties":{` + path + `,"offset":{"type":"integer","description":"Byte to start at; 0 by default"},` +
 				`"limit":{"type":"integer","description":"Bytes to return at most; 65000 by default and at most"}},` +
 				`"required":["filePath"],"additionalProperties":false}`)},
 		"write_file": {Effect: messages.EffectIdempotent, InputSchema: json.RawMessage(

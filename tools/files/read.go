@@ -14,7 +14,7 @@ const maxPiece = 65_000
 
 type readArgs struct {
 	FilePath string `json:"filePath"         jsonschema:"Path relative to the workspace, such as notes/a.txt"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"Byte to begin at; 0 by default"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"Byte to start at; 0 by default"`
 	Limit    int    `json:"limit,omitempty"  jsonschema:"Bytes to return at most; 65000 by default and at most"`
 }
 

@@ -19,7 +19,7 @@ const (
 )
 
 type askArgs struct {
-	Question string `json:"question" jsonschema:"What you need to know, in a sentence that a person understands without more"`
+	Question string `json:"question" jsonschema:"What you need to know, in a sentence that a person understands without further context"`
 }
 
 // Tools are ask_human.

@@ -16,8 +16,8 @@ const (
 )
 
 type listArgs struct {
-	Prefix string `json:"prefix,omitempty" jsonschema:"List only keys that begin so; all by default"`
-	After  string `json:"after,omitempty"  jsonschema:"List only keys after this one, to go on with a list"`
+	Prefix string `json:"prefix,omitempty" jsonschema:"List only keys that begin with this; all by default"`
+	After  string `json:"after,omitempty"  jsonschema:"List only keys after this one, to continue a list"`
 	Limit  int    `json:"limit,omitempty"  jsonschema:"Keys at most; 100 by default, 200 at most"`
 }
 

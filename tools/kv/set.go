@@ -12,7 +12,7 @@ import (
 type setArgs struct {
 	Key        string `json:"key"                  jsonschema:"The key, 1 to 256 bytes"`
 	Value      string `json:"value"                jsonschema:"The text to keep"`
-	TTLSeconds int64  `json:"ttlSeconds,omitempty" jsonschema:"Seconds after which it is gone; as long as the operator allows by default"`
+	TTLSeconds int64  `json:"ttlSeconds,omitempty" jsonschema:"Seconds after which it expires; by default as long as the operator allows"`
 	Revision   *int64 `json:"revision,omitempty"   jsonschema:"Set it only if the value has this revision now; 0: only if nothing is kept under the key"`
 }
 

@@ -29,7 +29,7 @@ const maxListed = 200 // entries that are shown of one page
 
 type (
 	pageArgs struct {
-		Cursor string `json:"cursor,omitempty" jsonschema:"Where to go on, as the page before says"`
+		Cursor string `json:"cursor,omitempty" jsonschema:"Where to continue, from the previous page"`
 	}
 	uriArgs struct {
 		URI string `json:"uri" jsonschema:"URI of the resource"`

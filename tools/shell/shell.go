@@ -34,13 +34,13 @@ type (
 	args struct {
 		Argv    []string `json:"argv"              jsonschema:"The program and its arguments, each as it is: no shell reads them. Such as [\"git\",\"log\",\"-3\"]"`
 		Dir     string   `json:"dir,omitempty"     jsonschema:"Folder of the workspace to run in; the workspace itself by default"`
-		Seconds int      `json:"seconds,omitempty" jsonschema:"How long it may run at most; what the operator set by default and at most"`
+		Seconds int      `json:"seconds,omitempty" jsonschema:"How long it may run at most; the operator sets the default and the maximum"`
 	}
 	stringArgs struct {
 		Argv    []string `json:"argv,omitempty"    jsonschema:"The program and its arguments, each as it is: no shell reads them. Such as [\"git\",\"log\",\"-3\"]"`
 		Command string   `json:"command,omitempty" jsonschema:"A command for sh, in place of argv. Such as: grep -c x *.txt | sort"`
 		Dir     string   `json:"dir,omitempty"     jsonschema:"Folder of the workspace to run in; the workspace itself by default"`
-		Seconds int      `json:"seconds,omitempty" jsonschema:"How long it may run at most; what the operator set by default and at most"`
+		Seconds int      `json:"seconds,omitempty" jsonschema:"How long it may run at most; the operator sets the default and the maximum"`
 	}
 )
 

@@ -34,14 +34,14 @@ var (
 // Arguments of the tools.
 type (
 	getArgs struct {
-		URL        string            `json:"url"                  jsonschema:"The whole address, such as https://api.example.com/v1/items?page=2"`
+		URL        string            `json:"url"                  jsonschema:"The full address, such as https://api.example.com/v1/items?page=2"`
 		Method     string            `json:"method,omitempty"     jsonschema:"GET (default), or HEAD for the status and headers alone"`
 		Headers    map[string]string `json:"headers,omitempty"    jsonschema:"Headers to send, such as Accept. Those of the connection, Authorization and Cookie are refused"`
 		Credential string            `json:"credential,omitempty" jsonschema:"Name of a credential that the operator configured; it is added for you"`
 		Format     string            `json:"format,omitempty"     jsonschema:"markdown (default): HTML as Markdown, other text as it is. text: text as it was sent. raw: the bytes as base64"`
 	}
 	requestArgs struct {
-		URL        string            `json:"url"                  jsonschema:"The whole address, such as https://api.example.com/v1/items"`
+		URL        string            `json:"url"                  jsonschema:"The full address, such as https://api.example.com/v1/items"`
 		Method     string            `json:"method"               jsonschema:"POST, PUT, PATCH, DELETE or another method that the operator lists"`
 		Headers    map[string]string `json:"headers,omitempty"    jsonschema:"Headers to send, such as Content-Type. Those of the connection, Authorization and Cookie are refused"`
 		Body       string            `json:"body,omitempty"       jsonschema:"The body. Without a Content-Type header it is sent as application/json when it is JSON, else as text/plain"`

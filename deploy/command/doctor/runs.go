@@ -49,8 +49,8 @@ func runsCommand(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Find stuck runs, which nothing will resume",
 		Long: "Look at the log of every run and find those that nothing will resume: their ticket, wake-up or timer is gone, they\n" +
-			"wait for no semaphore, or their end was not published. It changes nothing. With --fix it asks the workers for the sweep\n" +
-			"that a dispatcher requests every LONGSHORE_SWEEP, and waits until they are repaired.\n\n" +
+			"wait for a permit but not in its queue, or their end was not published. It changes nothing. With --fix it asks the\n" +
+			"workers for the sweep that a dispatcher requests every LONGSHORE_SWEEP, and waits until they are repaired.\n\n" +
 			"It needs the NATS user of a dispatcher, and exits with 1 if there are such runs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -28,7 +28,7 @@ const (
 
 // Command is `longshore policy`. With raw, JSON is written as it is, for an output that is no terminal.
 func Command(connect conn.Connect, raw bool) *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Check rules on recorded runs before they hold"}
+	cmd := &cobra.Command{Use: "policy", Short: "Check rules against recorded runs before they take effect"}
 	cmd.AddCommand(testCommand(&conn.Caller{Connect: connect, Options: report.Options{Raw: raw}}))
 	return cmd
 }

@@ -47,7 +47,7 @@ func listCommand(cfg Config) *cobra.Command {
 		Long: "List the tools of the MCP servers, all or those that are named:\n\n" +
 			"  pinned   offered: the server defines it as the lock file does\n" +
 			"  new      not in the lock file, and not offered\n" +
-			"  changed  the server defines it otherwise than the lock file: disabled\n" +
+			"  changed  the server defines it differently from the lock file: disabled\n" +
 			"  gone     the server no longer has it: disabled\n" +
 			"  refused  cannot be offered, and the last column says why",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -79,8 +79,8 @@ func pinCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "pin [SERVER...]", Short: "Write what MCP servers define now into the lock file",
-		Long: "Write the definitions of the tools of MCP servers, of all or of those that are named, into the lock file. Models are told\n" +
-			"what stands there: read its changes before workers start with it. Definitions that have not changed stay as they are,\n" +
+		Long: "Write the definitions of the tools of MCP servers, all or those that are named, into the lock file. Models are told\n" +
+			"what it says: review its changes before workers start with it. Definitions that have not changed stay as they are,\n" +
 			"with descriptions that you wrote.",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			l, err := look(cmd, cfg, names)

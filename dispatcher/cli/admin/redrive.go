@@ -61,7 +61,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	m.registerFilter(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&m.all, "all", false, "all letters of the tenant")
-	flags.StringVar(&m.edit, "edit", "", "a file with the corrected task, or - for the standard input")
+	flags.StringVar(&m.edit, "edit", "", "a file with the corrected task, or - for standard input")
 	flags.StringArrayVar(&m.set, "set", nil, "field=value of the task, as JSON or as text; null removes it; may be repeated")
 	flags.StringVar(&m.newID, "new-id", "", "id of the new run (default: derived from the letter)")
 	return cmd

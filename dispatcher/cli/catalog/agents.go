@@ -74,7 +74,7 @@ func (c definitions) agentsApply() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "file", "f", "", "a file, a folder, or - for the standard input")
+	flags.StringVarP(&file, "file", "f", "", "a file, a folder, or - for standard input")
 	flags.Uint64Var(&revision, "if-revision", 0, "store only if this is the newest revision; 0: only if there is none")
 	c.ByFlag(cmd, &by)
 	output.Register(cmd)

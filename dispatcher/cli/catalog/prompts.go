@@ -41,7 +41,7 @@ type draft struct {
 
 func (d *draft) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&d.file, "file", "f", "", "the text: a file, or - for the standard input")
+	flags.StringVarP(&d.file, "file", "f", "", "the text: a file, or - for standard input")
 	flags.StringVar(&d.prompt.Engine, "engine", messages.EngineFString, strings.Join(messages.Engines(), ", "))
 	flags.StringVar(&d.prompt.Name, "name", "", "for people")
 	flags.StringSliceVar(&d.prompt.RequiredVars, "require", nil, "a variable that must be given; may be repeated")

@@ -83,7 +83,7 @@ func (c timetables) applySchedule() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "a file, or - for the standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "a file, or - for standard input")
 	cmd.Flags().Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision; 0: only if there is none")
 	c.ByFlag(cmd, &by)
 	_ = cmd.MarkFlagRequired("file") // it exists
@@ -249,7 +249,7 @@ func (c timetables) runSchedule() *cobra.Command {
 	var s conn.Shared
 	cmd := &cobra.Command{
 		Use: "run NAME", Short: "Submit the task of a schedule now and print its id",
-		Long: "Submit the task of a schedule now, also while it is paused, and print the id of the run. While its last run has not ended,\n" +
+		Long: "Submit the task of a schedule now, even while it is paused, and print the id of the run. While its last run has not ended,\n" +
 			"the schedule's overlap setting decides what happens.",
 		Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ func OneFile(_ *cobra.Command, args []string) error {
 // WriteKey writes a secret key to a new file that only its owner can read.
 func WriteKey(file, key string) error {
 	const private = 0o600
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private) //nolint:gosec // the file that the user named
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
 	if errors.Is(err, fs.ErrExist) {
 		return Usagef("%s exists already", file)
 	}

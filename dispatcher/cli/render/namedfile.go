@@ -50,10 +50,10 @@ func ReadInput(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("read the standard input: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("read standard input: %w", context.Cause(ctx))
 	case r := <-done:
 		if r.err != nil {
-			return nil, Usagef("read the standard input: %w", r.err)
+			return nil, Usagef("read standard input: %w", r.err)
 		}
 		return r.data, nil
 	}

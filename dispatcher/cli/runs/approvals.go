@@ -115,13 +115,13 @@ func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 }
 
 func (c decisions) approve() *cobra.Command {
-	return c.decide("approve", "Approve a call that waits", "Let a call be made that waits for an approval: `longshore approvals` lists them.\n"+
-		"Without CALL it lets a run go beyond its budget that asks whether it may.", false)
+	return c.decide("approve", "Approve a call that waits", "Approve a call that waits: `longshore approvals` lists them.\n"+
+		"Without CALL it lets a run that asks for it exceed its budget.", false)
 }
 
 func (c decisions) deny() *cobra.Command {
 	return c.decide("deny", "Deny a call that waits", "Refuse a call that waits for an approval. The agent is informed, or its run ends, depending on its definition.\n"+
-		"Without CALL it ends a run that asks whether it may go beyond its budget.", true)
+		"Without CALL it ends a run that asks to exceed its budget.", true)
 }
 
 func (c decisions) answer() *cobra.Command {

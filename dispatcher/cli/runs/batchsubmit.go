@@ -39,7 +39,7 @@ func (c batches) batchSubmit() *cobra.Command {
 			"  longshore batch submit cities.jsonl --template task.json --dry-run",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return render.Usagef("needs one file, or - for the standard input; got %d arguments", len(args))
+				return render.Usagef("needs one file, or - for standard input; got %d arguments", len(args))
 			}
 			return nil
 		},

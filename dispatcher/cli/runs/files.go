@@ -99,8 +99,8 @@ func (c files) get() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use: "get ID NAME", Short: "Get a file of a run",
-		Long: "Write a file of a run to the standard output, or to a file with --out. It is verified by its hash. A terminal is only\n" +
-			"shown text.",
+		Long: "Write a file of a run to standard output, or to a file with --out. It is verified by its hash. Only text is\n" +
+			"written to a terminal.",
 		Example: "  longshore files get 01JD0000000000000000000000 report/summary.md --out summary.md",
 		Args:    v.Args(1, 1, "the id of a run and the name of a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

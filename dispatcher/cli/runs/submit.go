@@ -39,11 +39,11 @@ func (c submissions) submit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit TEXT|-",
 		Short: "Submit a task",
-		Long: "Submit a task and print its id, once it is stored. The text - reads the task from the standard input.\n" +
+		Long: "Submit a task and print its id, once it is stored. The text - reads the task from standard input.\n" +
 			"The same task with the same --id may be submitted again: it is one run.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return render.Usagef("needs the task's text as one argument, or - to read it from the standard input; got %d arguments: quote the text", len(args))
+				return render.Usagef("needs the task's text as one argument, or - to read it from standard input; got %d arguments: quote the text", len(args))
 			}
 			return nil
 		},

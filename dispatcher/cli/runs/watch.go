@@ -26,7 +26,7 @@ func (c runs) watch() *cobra.Command {
 		Long: "Watch a run from its first event to its end, and print its result. The command fails if the run failed.\n" +
 			"With -o json each event is one line, as it is stored.\n" +
 			"With --deltas it shows replies while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".\n" +
-			"With --children it shows the runs below it too, each line with its run, and a › for each level that it is below.",
+			"With --children it also shows the runs below it: each line names its run, with a › for each level.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("timeout") && timeout <= 0 {
