@@ -116,7 +116,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	for _, name := range s.PlainKeys() {
 		log.WarnContext(ctx, "a key stands in the providers file; keyEnv or keyFile keep it out of there", "provider", name)
 	}
-	short, shut, err := shortTerm(s, said.of("memory"))
+	short, shut, err := shortTerm(s, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 			log.WarnContext(ctx, noRedis, "err", err)
 		}
 	}
-	spoken, closeSpoken, err := conversations(s, said.of("memory"))
+	spoken, closeSpoken, err := conversations(s, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (p *Parts) cache(short *memory.ShortTerm) runner.Cache {
 }
 
 // shortTerm is nil when the operator works without.
-func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+func shortTerm(s settings.Worker, keys memory.Sealer, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
 	redis.SetLogger(redisLog{log}) // its own goes to stderr as it likes; tools may have a Redis of theirs
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
@@ -234,7 +234,7 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, MaxPending: 4 * max(s.Slots, 1024), Log: log})
+	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, MaxPending: 4 * max(s.Slots, 1024), Sealer: keys, Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
 	}
