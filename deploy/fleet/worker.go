@@ -99,9 +99,12 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
+	if parts.guard != nil {
+		parts.guard.sealer.keys.Store(ring)
+	}
 	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
 	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{
-		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version, Gone: gone(logs, sessions.New(b, logs)),
+		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Sealer: ring, Version: version, Gone: gone(logs, sessions.New(b, logs)),
 	})
 	if err != nil {
 		return err
