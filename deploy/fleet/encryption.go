@@ -20,7 +20,9 @@ func Keys(b *bus.Bus, s *settings.Encryption) (*keyring.Keyring, error) {
 }
 
 // lateSealer is the keyring of what is made before there is a connection to NATS.
-type lateSealer struct{ keys atomic.Pointer[keyring.Keyring] }
+type lateSealer struct {
+	keys atomic.Pointer[keyring.Keyring]
+}
 
 // errNoKeysYet is a miss of a cache.
 var errNoKeysYet = errors.New("the keyring is not open yet")

@@ -142,7 +142,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 			return fmt.Errorf("open workspaces: %w", err)
 		}
 		defer func() { _ = dirs.Close() }()
-		if folders, err = claimFolders(&s, b, log); err != nil {
+		if folders, err = claimFolders(&s, b, ring, log); err != nil {
 			return err
 		}
 		defer func() {
