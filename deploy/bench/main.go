@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 	profile := flags.String("cpuprofile", "", "write CPU profiles, and next to each what was allocated: of the throughput's worker "+
 		"to this `file`, of its servers to file.servers, of the floor to file.floor and file.floor.servers, of the capacity's worker "+
 		"to file.capacity")
+	sealed := flags.Bool("encrypt", false, "encrypt what is stored, as a fleet with a keyset does")
 	limit := flags.Duration("limit", 0, "give up after this time (default 5m, with -short 1m)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,6 +54,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 	}
 	if *only != "" && !slices.Contains(parts(), *only) {
 		return fmt.Errorf("-only: %q is not one of %s", *only, strings.Join(parts(), ", "))
+	}
+	if *sealed {
+		if err := encrypt(); err != nil {
+			return err
+		}
 	}
 	p := fullPlan()
 	if *short {

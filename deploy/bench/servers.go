@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
@@ -41,7 +42,11 @@ func (s *serversRole) setup(ctx context.Context, args json.RawMessage) (any, err
 	if s.redis, err = startRedis(ctx, filepath.Join(cfg.Dir, "redis")); err != nil {
 		return nil, err
 	}
-	s.servers, err = embedded.Start(ctx, embedded.Config{Dir: cfg.Dir, NoRedis: s.redis != nil, Log: s.log})
+	own := embedded.Config{Dir: cfg.Dir, NoRedis: s.redis != nil, Log: s.log}
+	if os.Getenv(keysetVariable) != "" {
+		own.Key = storeKey
+	}
+	s.servers, err = embedded.Start(ctx, own)
 	if err != nil {
 		return nil, err
 	}

@@ -79,8 +79,12 @@ func (s *stage) dispatch(ctx context.Context, log *slog.Logger) error {
 	if err := taskqueue.New(house).MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
 		return err
 	}
+	ring, err := keys(house)
+	if err != nil {
+		return err
+	}
 	svc := service.New(service.Config{
-		Conn: s.nc, Bus: house, Controller: controller(house), Agents: agents(), Version: "0.0.0", Log: log,
+		Conn: s.nc, Bus: house, Controller: controller(house, ring), Agents: agents(), Version: "0.0.0", Log: log,
 	})
 	s.dispatcher = runInBackground(ctx, svc.Run)
 	select {

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -58,6 +59,10 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	if err != nil {
 		return nil, err
 	}
+	ring, err := keys(b)
+	if err != nil {
+		return nil, err
+	}
 	provider, err := models(cfg.Delay)
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	short, err := memory.New(rdb, memory.Config{Log: log})
+	short, err := memory.New(rdb, memory.Config{Sealer: ring, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +91,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	redact := policy.NewRedactor("the-key-of-a-model-provider")
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: "bench", Controller: controller(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
+		Worker: "bench", Controller: controller(b, ring), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
 		Agent: catalog.New(b).Agent, Redact: redact.String, Log: log,
 		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
 			return text.Open(run, step, attempt, shown)
@@ -95,7 +100,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 			return text.OpenOutput(run, step, attempt, call, shown)
 		},
 	})
-	f.worker = worker.New(worker.Config{Bus: b, Controller: controller(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
+	f.worker = worker.New(worker.Config{Bus: b, Controller: controller(b, ring), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
 }
 
@@ -113,8 +118,8 @@ func models(delay time.Duration) (model.Provider, error) {
 	return router, nil
 }
 
-func controller(b *bus.Bus) *runlog.Controller {
-	logs := runlogs.New(b, runlogs.Config{})
+func controller(b *bus.Bus, ring *keyring.Keyring) *runlog.Controller {
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring})
 	return &runlog.Controller{
 		Log: logs, Queue: taskqueue.New(b), Events: logs, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },

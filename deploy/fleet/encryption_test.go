@@ -55,7 +55,7 @@ func TestProcessesNeedAKeyset(t *testing.T) {
 	if err := os.WriteFile(open, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(open, 0o644); err != nil { //nolint:gosec // that is what is tried
+	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range []string{"worker", "dispatcher"} {

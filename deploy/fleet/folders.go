@@ -13,10 +13,10 @@ import (
 var _ snapshot.Store = (*files.Store)(nil)
 
 // claimFolders are the folders of a worker's claims, whose files are saved on NATS.
-func claimFolders(s *settings.Worker, b *bus.Bus, log *slog.Logger) (*snapshot.Folders, error) {
+func claimFolders(s *settings.Worker, b *bus.Bus, keys files.Sealer, log *slog.Logger) (*snapshot.Folders, error) {
 	limits := s.WorkspaceLimits()
 	return snapshot.NewFolders(snapshot.Config{
-		Dir: filepath.Clean(s.Workspaces), Store: files.New(b), Workspace: limits, Keep: s.WorkspaceKeep, Log: log,
+		Dir: filepath.Clean(s.Workspaces), Store: files.NewSealed(b, keys), Workspace: limits, Keep: s.WorkspaceKeep, Log: log,
 		Limits: snapshot.Limits{Files: limits.Files, Total: limits.Total},
 	})
 }

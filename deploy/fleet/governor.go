@@ -28,6 +28,7 @@ type guard struct {
 	rdb      redis.UniversalClient
 	leaves   []interface{ Close() } // idle connections of providers; they outlive the calls
 
+	sealer  lateSealer // of the cache
 	retries retries
 	caps    atomic.Pointer[quotas.Caps] // that say which providers are paused; nil: none
 }
@@ -71,7 +72,7 @@ func newGuard(s settings.Worker, limits func(provider, model string) governor.Li
 	}
 	if err == nil && g.rdb != nil && s.ReplyCacheTTL > 0 {
 		g.cache, err = replycache.New(replycache.Config{
-			Redis: g.rdb, TTL: s.ReplyCacheTTL, Redact: redact.String, Log: log,
+			Redis: g.rdb, TTL: s.ReplyCacheTTL, Redact: redact.String, Sealer: &g.sealer, Log: log,
 		})
 	}
 	if err != nil {

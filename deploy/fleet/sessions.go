@@ -10,7 +10,7 @@ import (
 
 // conversations caches the conversations of sessions, by session as short-term memory does states by run; nil when the
 // operator works without Redis.
-func conversations(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+func conversations(s settings.Worker, keys memory.Sealer, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
 	}
@@ -18,7 +18,7 @@ func conversations(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, sh
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	kept, err := memory.New(rdb, memory.Config{Prefix: "longshore:session", TTL: s.MemoryTTL, Log: log})
+	kept, err := memory.New(rdb, memory.Config{Prefix: "longshore:session", TTL: s.MemoryTTL, Sealer: keys, Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open memory of sessions: %w", err)
 	}

@@ -98,9 +98,12 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
+	if parts.guard != nil {
+		parts.guard.sealer.keys.Store(ring)
+	}
 	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
 	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{
-		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Version: version, Gone: gone(logs, sessions.New(b, logs)),
+		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Sealer: ring, Version: version, Gone: gone(logs, sessions.New(b, logs)),
 	})
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	for _, name := range s.PlainKeys() {
 		log.WarnContext(ctx, "a key stands in the providers file; keyEnv or keyFile keep it out of there", "provider", name)
 	}
-	short, shut, err := shortTerm(s, said.of("memory"))
+	short, shut, err := shortTerm(s, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
@@ -125,14 +128,14 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 			log.WarnContext(ctx, noRedis, "err", err)
 		}
 	}
-	spoken, closeSpoken, err := conversations(s, said.of("memory"))
+	spoken, closeSpoken, err := conversations(s, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closeSpoken() }()
 	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
-		if folders, err = claimFolders(&s, b, log); err != nil {
+		if folders, err = claimFolders(&s, b, ring, log); err != nil {
 			return err
 		}
 		defer func() {
@@ -217,7 +220,7 @@ func (p *Parts) cache(short *memory.ShortTerm) runner.Cache {
 }
 
 // shortTerm is nil when the operator works without.
-func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+func shortTerm(s settings.Worker, keys memory.Sealer, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
 	redis.SetLogger(redisLog{log}) // its own goes to stderr as it likes; tools may have a Redis of theirs
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
@@ -226,7 +229,7 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, MaxPending: 4 * max(s.Slots, 1024), Log: log})
+	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, MaxPending: 4 * max(s.Slots, 1024), Sealer: keys, Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
 	}

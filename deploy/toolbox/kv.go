@@ -35,7 +35,7 @@ func kvTools(ctx context.Context, part json.RawMessage, n Needs) ([]tools.Tool, 
 	if err != nil {
 		return nil, nil, wrong(err.Error()) // which holds no part of the URL
 	}
-	store := redisstore.New(rdb, cfg.Limits())
+	store := redisstore.NewSealed(rdb, cfg.Limits(), n.Sealer)
 	made, err := kv.Tools(store, cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, rdb.Close())

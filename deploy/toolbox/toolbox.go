@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/tools/kv"
+	"github.com/longshore-run/longshore/tools/kv/redisstore"
 	"github.com/longshore-run/longshore/tools/scratchpad"
 	"github.com/longshore-run/longshore/worker/hooks/command"
 )
@@ -38,7 +39,8 @@ type Needs struct {
 	Path, Home  string       // of the worker's environment, for processes of tools
 	// Degraded takes a check of what a family can do without for a while. It must return at once.
 	Degraded func(check func() error)
-	NATS     *nats.Conn // of the worker
+	NATS     *nats.Conn        // of the worker
+	Sealer   redisstore.Sealer // of what tools keep; nil: it is in the clear
 	// Gone reports whether a run or a session is no longer known, so that what it kept is erased. nil: nothing is erased before its time.
 	Gone func(context.Context, kv.Scope) (bool, error)
 

@@ -41,6 +41,7 @@ type Config struct {
 	Catalog    *catalog.Catalog     // that of the process. Default: one of its own
 	Events     *events.Store        // likewise
 	Logs       *runlogs.Store       // likewise
+	Files      *files.Store         // likewise
 	Quotas     *quotas.Quotas       // likewise
 	Retention  *retention.Retention // likewise
 	Controller *runlog.Controller
@@ -128,6 +129,9 @@ func New(cfg Config) *Service {
 	if cfg.Logs == nil {
 		cfg.Logs = runlogs.New(cfg.Bus, runlogs.Config{})
 	}
+	if cfg.Files == nil {
+		cfg.Files = files.New(cfg.Bus)
+	}
 	if cfg.Quotas == nil {
 		cfg.Quotas = quotas.New(cfg.Bus, cfg.Logs)
 	}
@@ -135,7 +139,7 @@ func New(cfg Config) *Service {
 		cfg.Retention = retention.New(cfg.Bus, cfg.Logs)
 	}
 	s := &Service{
-		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus, cfg.Logs)), ready: make(chan struct{}),
+		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus, cfg.Logs, cfg.Files)), ready: make(chan struct{}),
 		permits: make(chan struct{}, maxRequests), over: make(chan struct{}),
 	}
 	s.within = sync.OnceValues(s.handlers)
@@ -207,7 +211,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.cfg.Events.RunEnds(keeping, s.runEnded) })
 	group.Go(func() error { return s.owners.webhooks.Run(keeping) })
 	group.Go(func() error { return s.cfg.Retention.Retain(keeping, s.cfg.Retain) })
-	group.Go(func() error { return files.New(s.cfg.Bus).KeepCollecting(keeping) })
+	group.Go(func() error { return s.cfg.Files.KeepCollecting(keeping) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}

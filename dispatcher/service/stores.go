@@ -30,9 +30,9 @@ type stores struct {
 	semaphores *semaphores.Store
 }
 
-func newStores(b *bus.Bus, logs *runlogs.Store) stores {
+func newStores(b *bus.Bus, logs *runlogs.Store, kept *files.Store) stores {
 	return stores{
-		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b, logs), logs: logentries.New(b), files: files.New(b), workers: roster.New(b),
+		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b, logs), logs: logentries.New(b), files: kept, workers: roster.New(b),
 		letters: deadletters.New(b), webhooks: webhooks.New(b), semaphores: semaphores.New(b),
 	}
 }

@@ -3,6 +3,6 @@
 // goroutine of its own.
 //
 // Redis is never the truth. A state that is missing, old or lost costs the time to fold the log and nothing else, so
-// no operation waits long, and a dead Redis is left alone until it answers again. Values are stored as they come:
-// what must not be read by others who reach that Redis has to be sealed before.
+// no operation waits long, and a dead Redis is left alone until it answers again. Values are sealed for
+// their tenant where Config has a Sealer, and bound to where they stand; otherwise they are in the clear.
 package memory

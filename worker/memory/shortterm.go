@@ -36,6 +36,7 @@ type Config struct {
 	Probe           time.Duration // How long a Redis that failed is left alone. Default 1 s.
 	MaxPending      int           // Runs with a change that waits to be written. Default 4096.
 	MaxPendingBytes int           // Their data. Default 64 MiB.
+	Sealer          Sealer        // Of the values. Default: they are in the clear.
 	Log             *slog.Logger  // Told when Redis goes and comes back, and of dropped changes. Default: discards.
 }
 
@@ -54,6 +55,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxPendingBytes = orDefault(c.MaxPendingBytes, defaultMaxPendingBytes)
 	if c.TTL < time.Millisecond {
 		return c, errors.New("TTL: must be at least 1 ms")
+	}
+	if c.Sealer == nil {
+		c.Sealer = open{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -132,7 +136,18 @@ func (s *ShortTerm) load(ctx context.Context, run messages.Ref) (Snapshot, error
 		snapshot, err = readSnapshot(fields)
 		return err
 	})
-	return snapshot, err
+	if err != nil {
+		return Snapshot{}, err
+	}
+	snapshot.Data, err = s.config.Sealer.Open(ctx, run.Tenant, snapshot.Data, s.statePlace(run, snapshot.Seq, snapshot.EntryID))
+	if err == nil && len(snapshot.Data) > MaxValue {
+		err = errBadValue
+	}
+	if err != nil { // Redis itself is well
+		s.errors.Add(1)
+		return Snapshot{}, fmt.Errorf("read a state: %w", err)
+	}
+	return snapshot, nil
 }
 
 // errBadValue is a value in Redis that no ShortTerm wrote.
@@ -150,7 +165,7 @@ func readSnapshot(fields []any) (Snapshot, error) {
 		return Snapshot{}, redis.Nil
 	}
 	n, err := strconv.ParseUint(seq, 10, 64)
-	if err != nil || !hasEntry || !hasData || len(data) > MaxValue {
+	if err != nil || !hasEntry || !hasData || len(data) > MaxValue+sealRoom {
 		return Snapshot{}, errBadValue
 	}
 	return Snapshot{Seq: n, EntryID: entry, Data: []byte(data)}, nil

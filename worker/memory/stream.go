@@ -26,6 +26,9 @@ func (s *ShortTerm) Append(ctx context.Context, run messages.Ref, stream string,
 		err = &messages.FieldError{Field: "entry", Reason: fmt.Sprintf("must be at most %d bytes", MaxEntry)}
 	}
 	if err == nil {
+		entry, err = s.config.Sealer.Seal(ctx, run.Tenant, entry, s.streamPlace(run, stream))
+	}
+	if err == nil {
 		err = s.do(ctx, func(ctx context.Context) error {
 			keys := []string{s.streamKey(run, stream), s.indexKey(run)}
 			ok, err := appendScript.Run(ctx, s.rdb, keys, stream, entry, -MaxEntries, s.config.TTL.Milliseconds(), MaxStreams).Bool()
@@ -58,6 +61,11 @@ func (s *ShortTerm) Read(ctx context.Context, run messages.Ref, stream string, l
 			}
 			return err
 		})
+	}
+	for i := range entries {
+		if err == nil {
+			entries[i], err = s.config.Sealer.Open(ctx, run.Tenant, entries[i], s.streamPlace(run, stream))
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read short-term memory: %w", err)

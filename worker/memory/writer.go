@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -100,10 +101,14 @@ func (s *ShortTerm) write(ctx context.Context, batch []*change) bool {
 // send writes the changes of a batch and settles each of them. It returns the worst that happened.
 func (s *ShortTerm) send(ctx context.Context, batch []*change) error {
 	var commands []command
-	for _, c := range batch {
-		commands = append(commands, s.commands(c)...)
-	}
 	failed := map[*change]error{}
+	for _, c := range batch {
+		own, err := s.commands(ctx, c)
+		if err != nil { // the change as a whole is tried again, or dropped
+			failed[c] = err
+		}
+		commands = append(commands, own...)
+	}
 	var worst error
 	for i, err := range runScripts(ctx, s.rdb, commands) {
 		c := commands[i].change
@@ -163,15 +168,21 @@ func (c command) wrote() bool {
 	return c.script == saveScript && err == nil && n == 1
 }
 
-func (s *ShortTerm) commands(c *change) []command {
+// commands are those of a change. With an error its snapshot is not among them, for it cannot be sealed.
+func (s *ShortTerm) commands(ctx context.Context, c *change) ([]command, error) {
 	var out []command
 	if c.remove {
 		keys := []string{s.stateKey(c.run), s.indexKey(c.run)}
 		out = append(out, command{change: c, script: deleteScript, keys: keys, args: []any{s.streamKey(c.run, "")}})
 	}
 	if c.save {
-		args := []any{sequence(c.snapshot.Seq), c.snapshot.EntryID, c.snapshot.Data, s.config.TTL.Milliseconds()}
+		place := s.statePlace(c.run, c.snapshot.Seq, c.snapshot.EntryID)
+		data, err := s.config.Sealer.Seal(ctx, c.run.Tenant, c.snapshot.Data, place)
+		if err != nil {
+			return out, fmt.Errorf("seal a state: %w", err)
+		}
+		args := []any{sequence(c.snapshot.Seq), c.snapshot.EntryID, data, s.config.TTL.Milliseconds()}
 		out = append(out, command{change: c, script: saveScript, keys: []string{s.stateKey(c.run)}, args: args})
 	}
-	return out
+	return out, nil
 }

@@ -87,7 +87,11 @@ func (f *filesFlags) find(ctx context.Context, environ []string) (*strayFiles, e
 	if err != nil {
 		return nil, err
 	}
-	c, err := files.New(b).Collect(ctx, !f.fix)
+	keys, err := fleet.Keys(b, &own.Encryption)
+	if err != nil {
+		return nil, err
+	}
+	c, err := files.NewSealed(b, keys).Collect(ctx, !f.fix)
 	if err != nil {
 		return nil, err
 	}

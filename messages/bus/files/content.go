@@ -36,14 +36,28 @@ func (st *Store) Open(ctx context.Context, tenant, hash string) (*Content, error
 		return nil, fmt.Errorf("read content %s: %w", hash, manifest.ErrMissing)
 	}
 	c := &Content{st: st, tenant: tenant, hash: hash}
-	if m.Header.Get(headerPut) == "" {
-		if manifest.HashOf(m.Data) != hash {
+	put := m.Header.Get(headerPut)
+	place := placeOf(tenant, hash, put, 0)
+	if put != "" {
+		place = placeOf(tenant, hash, put, headPart)
+	}
+	data := m.Data
+	if put != "" || manifest.HashOf(data) != hash { // else it was stored in the clear, whatever it begins with
+		data, err = st.open(ctx, tenant, data, place)
+	} else {
+		err = st.clear(ctx, tenant)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read content %s: %w", hash, err)
+	}
+	if put == "" {
+		if manifest.HashOf(data) != hash {
 			return nil, fmt.Errorf("read content %s: %w", hash, manifest.ErrDamaged)
 		}
-		c.Size, c.whole = int64(len(m.Data)), m.Data
+		c.Size, c.whole = int64(len(data)), data
 		return c, nil
 	}
-	if err = strict.Decode(m.Data, &c.head); err == nil {
+	if err = strict.Decode(data, &c.head); err == nil {
 		err = c.head.check()
 	}
 	if err != nil {
@@ -91,16 +105,22 @@ func (c *Content) part(ctx context.Context, n int64) ([]byte, error) {
 	subject := partsPrefix(c.tenant, c.hash, c.head.Put) + strconv.FormatInt(n, 10)
 	m, ok, err := c.st.stream().Get(ctx, bus.Lookup{Last: subject})
 	size := min(c.head.Part, c.Size-n*c.head.Part)
-	switch {
-	case err == nil && !ok:
+	data := m.Data
+	if err == nil && !ok {
 		err = manifest.ErrMissing
-	case err == nil && (int64(len(m.Data)) != size || manifest.HashOf(m.Data) != c.head.Sums[n]):
+	}
+	if err == nil && manifest.HashOf(data) != c.head.Sums[n] {
+		data, err = c.st.open(ctx, c.tenant, data, placeOf(c.tenant, c.hash, c.head.Put, n))
+	} else if err == nil {
+		err = c.st.clear(ctx, c.tenant)
+	}
+	if err == nil && (int64(len(data)) != size || manifest.HashOf(data) != c.head.Sums[n]) {
 		err = manifest.ErrDamaged
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read part %d of content %s: %w", n, c.hash, err)
 	}
-	return m.Data, nil
+	return data, nil
 }
 
 // Get writes a content of size bytes at most to w. One that is not stored is manifest.ErrMissing, one that has another hash or is

@@ -4,7 +4,7 @@ import "time"
 
 // At returns the store as it is so much later.
 func (st *Store) At(later time.Duration) *Store {
-	return &Store{st.bus, func() time.Time { return time.Now().Add(later) }}
+	return &Store{bus: st.bus, sealer: st.sealer, now: func() time.Time { return time.Now().Add(later) }}
 }
 
 // What tests of failures need to know.

@@ -54,12 +54,17 @@ const headerPut = "Longshore-Put"
 
 // Store keeps contents. Safe for concurrent use.
 type Store struct {
-	bus *bus.Bus
-	now func() time.Time
+	bus    *bus.Bus
+	sealer Sealer // nil: contents are in the clear
+	now    func() time.Time
 }
 
-// New returns the files that a bus holds.
-func New(b *bus.Bus) *Store { return &Store{b, time.Now} }
+// New returns the files that a bus holds, in the clear.
+func New(b *bus.Bus) *Store { return &Store{bus: b, now: time.Now} }
+
+// NewSealed is New with contents that are sealed for their tenant. A content keeps its name, the hash of what it was before it was
+// sealed, so a tenant still has each once.
+func NewSealed(b *bus.Bus, s Sealer) *Store { return &Store{bus: b, sealer: s, now: time.Now} }
 
 func (st *Store) stream() bus.Stream { return st.bus.Stream(bus.StreamFiles) }
 
@@ -148,14 +153,20 @@ func (st *Store) Put(ctx context.Context, tenant, hash string, size int64, r io.
 		if err != nil {
 			return err
 		}
-		m.Data = data
+		if m.Data, err = st.seal(ctx, tenant, data, placeOf(tenant, hash, "", 0)); err != nil {
+			return err
+		}
 	} else {
 		h, err := st.putParts(ctx, tenant, hash, size, r)
 		if err != nil {
 			return err
 		}
-		if m.Data, err = json.Marshal(h); err != nil {
+		data, err := json.Marshal(h)
+		if err != nil {
 			return fmt.Errorf("encode head: %w", err)
+		}
+		if m.Data, err = st.seal(ctx, tenant, data, placeOf(tenant, hash, h.Put, headPart)); err != nil {
+			return err
 		}
 		if len(m.Data) > maxHead {
 			return fmt.Errorf("a content of %d bytes has too many parts", size)
@@ -207,7 +218,11 @@ func (st *Store) putParts(ctx context.Context, tenant, hash string, size int64, 
 			return nil, err
 		}
 		subject := partsPrefix(tenant, hash, h.Put) + strconv.Itoa(len(h.Sums))
-		if _, err := st.bus.Store(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: part[:n]}); err != nil {
+		data, err := st.seal(ctx, tenant, part[:n], placeOf(tenant, hash, h.Put, int64(len(h.Sums))))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := st.bus.Store(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: data}); err != nil {
 			return nil, err
 		}
 		h.Sums = append(h.Sums, manifest.HashOf(part[:n]))

@@ -59,7 +59,17 @@ func has(t *testing.T, st *files.Store, tenant, hash string) bool {
 func TestPutAndGet(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
-	st := files.New(b)
+	testPutAndGet(t, files.New(b))
+}
+
+func TestPutAndGetSealed(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	testPutAndGet(t, files.NewSealed(b, newKeys(t, b)))
+}
+
+func testPutAndGet(t *testing.T, st *files.Store) {
+	t.Helper()
 	for _, size := range []int{0, 1, files.Inline, files.Inline + 1, files.PartSize, files.PartSize + 1, 3*files.PartSize - 7} {
 		data := text(size)
 		if has(t, st, "acme", manifest.HashOf(data)) {

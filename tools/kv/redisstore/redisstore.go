@@ -25,12 +25,29 @@ const prefix = "longshore:kv:"
 type Store struct {
 	rdb    redis.UniversalClient
 	limits kv.Limits
+	sealer Sealer // nil: values are in the clear
+}
+
+// Sealer encrypts values with a key of the tenant. Safe for concurrent use.
+type Sealer interface {
+	// Seal encrypts plain and binds it to where it stands. It may return plain as it is, when nothing is to be encrypted.
+	Seal(ctx context.Context, tenant string, plain, at []byte) ([]byte, error)
+	// Open undoes Seal; it fails when anything is not as it was. What was never sealed it returns as it is, or refuses.
+	Open(ctx context.Context, tenant string, value, at []byte) ([]byte, error)
+}
+
+// place is what a sealed value is bound to. Neither part can hold a line break.
+func place(s kv.Scope, key string) []byte {
+	return []byte("longshore kv 1\n" + s.String() + "\n" + key)
 }
 
 var _ kv.Store = (*Store)(nil)
 
 // New returns a Store. The caller closes the client, which should have ContextTimeoutEnabled and no retries of its own.
-func New(rdb redis.UniversalClient, l kv.Limits) *Store { return &Store{rdb, l} }
+func New(rdb redis.UniversalClient, l kv.Limits) *Store { return &Store{rdb: rdb, limits: l} }
+
+// NewSealed is New with values that are sealed for their tenant. Keys are in the clear: they are listed in order.
+func NewSealed(rdb redis.UniversalClient, l kv.Limits, s Sealer) *Store { return &Store{rdb, l, s} }
 
 // keys of a scope, in the order of the scripts.
 func keys(s kv.Scope) []string {
@@ -74,7 +91,15 @@ func (st *Store) Get(ctx context.Context, s kv.Scope, key string) (kv.Item, erro
 	if err1 != nil || err2 != nil {
 		return kv.Item{}, errBroken
 	}
-	return kv.Item{Value: reply[1], Revision: revision, Expires: time.UnixMilli(expires)}, nil
+	value := reply[1]
+	if st.sealer != nil {
+		plain, err := st.sealer.Open(ctx, s.Tenant, []byte(value), place(s, key))
+		if err != nil {
+			return kv.Item{}, fmt.Errorf("read the value of %s: %w", key, err)
+		}
+		value = string(plain)
+	}
+	return kv.Item{Value: value, Revision: revision, Expires: time.UnixMilli(expires)}, nil
 }
 
 // Set implements kv.Store.
@@ -83,8 +108,16 @@ func (st *Store) Set(ctx context.Context, s kv.Scope, w kv.Write) (int64, error)
 	if err != nil {
 		return 0, err
 	}
+	value := w.Value
+	if st.sealer != nil {
+		sealed, err := st.sealer.Seal(ctx, s.Tenant, []byte(value), place(s, w.Key))
+		if err != nil {
+			return 0, fmt.Errorf("seal the value of %s: %w", w.Key, err)
+		}
+		value = string(sealed)
+	}
 	reply, err := st.run(ctx, s, setScript, w.Key, expected(w.Expect), w.Call, max(st.limits.TTL, kv.CallsFor).Milliseconds(), kv.CallsFor.Milliseconds(), kv.CallsKept,
-		w.Value, w.TTL.Milliseconds(), st.limits.Keys, st.limits.Bytes, room)
+		value, w.TTL.Milliseconds(), st.limits.Keys, st.limits.Bytes, room, len(w.Value))
 	if err != nil {
 		return 0, err
 	}

@@ -76,10 +76,10 @@ if not revision then return {'none'} end
 return {'item', redis.call('HGET', values, ARGV[1]), revision, expires}`)
 
 	setScript = redis.NewScript(changing + `
-local value, expires = ARGV[7], text(now + tonumber(ARGV[8]))
+local value, expires, plain = ARGV[7], text(now + tonumber(ARGV[8])), tonumber(ARGV[12]) -- what is sealed counts as it was
 if not revision and redis.call('ZCARD', names) >= tonumber(ARGV[9]) then return {'keys'} end
 local used = tonumber(redis.call('HGET', counters, 'bytes') or '0')
-local bytes = used + #value - (size or -#name)
+local bytes = used + plain - (size or -#name)
 if bytes > tonumber(ARGV[10]) and bytes > used then return {'bytes'} end
 if bytes - used > tonumber(ARGV[11]) then return {'tenant'} end
 local next = redis.call('HINCRBY', counters, 'revision', 1)
@@ -90,7 +90,7 @@ end
 next = text(next)
 redis.call('HSET', counters, 'bytes', text(bytes))
 redis.call('HSET', values, name, value)
-redis.call('HSET', about, name, next .. ' ' .. expires .. ' ' .. text(#value))
+redis.call('HSET', about, name, next .. ' ' .. expires .. ' ' .. text(plain))
 redis.call('ZADD', names, 0, name)
 redis.call('ZADD', expiries, expires, name)
 return finish(next)`)

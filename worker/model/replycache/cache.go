@@ -38,8 +38,23 @@ type Config struct {
 	Timeout time.Duration         // Of one operation of Redis. Default 250 ms.
 	Probe   time.Duration         // How long a Redis that failed is left alone. Default 1 s.
 	Redact  func(string) string   // A reply with text that it changes is not stored. Default: none.
+	Sealer  Sealer                // Of the values. Default: they are in the clear.
 	Log     *slog.Logger          // Told when Redis goes and comes back. Default: discards.
 }
+
+// Sealer encrypts values with a key of the tenant. Safe for concurrent use.
+type Sealer interface {
+	// Seal encrypts plain and binds it to where it stands. It may return plain as it is, when nothing is to be encrypted.
+	Seal(ctx context.Context, tenant string, plain, at []byte) ([]byte, error)
+	// Open undoes Seal; it fails when anything is not as it was. What was never sealed it returns as it is, or refuses.
+	Open(ctx context.Context, tenant string, value, at []byte) ([]byte, error)
+}
+
+// sealRoom is what sealing may add to a value, in bytes.
+const sealRoom = 64
+
+// place is what a sealed reply is bound to: its question, which names the tenant too.
+func place(name string) []byte { return []byte("longshore reply 1\n" + name) }
 
 // Cache keeps replies. Safe for concurrent use.
 type Cache struct {
@@ -124,13 +139,13 @@ func (p *cached) Stream(ctx context.Context, r model.Request) iter.Seq2[model.De
 			return
 		}
 		key := p.cache.key(r.Tenant, name)
-		if reply, ok := p.cache.load(ctx, key, name); ok {
+		if reply, ok := p.cache.load(ctx, r.Tenant, key, name); ok {
 			yield(model.Delta{Reply: reply}, nil)
 			return
 		}
 		for d, err := range p.provider.Stream(ctx, r) {
 			if err == nil && d.Reply != nil {
-				p.cache.save(ctx, key, name, d.Reply, r.Keep)
+				p.cache.save(ctx, r.Tenant, key, name, d.Reply, r.Keep)
 			}
 			if !yield(d, err) {
 				return
@@ -139,20 +154,20 @@ func (p *cached) Stream(ctx context.Context, r model.Request) iter.Seq2[model.De
 	}
 }
 
-func (c *Cache) load(ctx context.Context, key, name string) (*model.Reply, bool) {
-	var reply *model.Reply
-	err := c.do(ctx, func(ctx context.Context) error {
+func (c *Cache) load(ctx context.Context, tenant, key, name string) (*model.Reply, bool) {
+	var data []byte
+	err := c.do(ctx, func(ctx context.Context) (err error) {
 		// One byte more than may be there, and no more than that, whatever is there.
-		data, err := c.config.Redis.GetRange(ctx, key, 0, MaxValue).Bytes()
-		if err != nil || len(data) == 0 {
-			return err
-		}
-		if reply, err = decode(name, data); err != nil {
-			c.errors.Add(1) // Redis itself is well
-		}
-		return nil
+		data, err = c.config.Redis.GetRange(ctx, key, 0, MaxValue+sealRoom).Bytes()
+		return err
 	})
-	if err != nil || reply == nil {
+	if err != nil || len(data) == 0 {
+		c.misses.Add(1)
+		return nil, false
+	}
+	reply, err := c.read(ctx, tenant, name, data)
+	if err != nil {
+		c.errors.Add(1) // Redis itself is well
 		c.misses.Add(1)
 		return nil, false
 	}
@@ -160,12 +175,26 @@ func (c *Cache) load(ctx context.Context, key, name string) (*model.Reply, bool)
 	return reply, true
 }
 
+// read is the reply of a stored value.
+func (c *Cache) read(ctx context.Context, tenant, name string, data []byte) (*model.Reply, error) {
+	if c.config.Sealer != nil {
+		var err error
+		if data, err = c.config.Sealer.Open(ctx, tenant, data, place(name)); err != nil {
+			return nil, fmt.Errorf("open a sealed reply: %w", err)
+		}
+	}
+	return decode(name, data)
+}
+
 // save keeps a reply, if it is fit to be used again, and those who ask let it be kept.
-func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply, keep func(string) bool) {
+func (c *Cache) save(ctx context.Context, tenant, key, name string, r *model.Reply, keep func(string) bool) {
 	if r.Cached || holds(r.Message.Content, func(s string) bool { return c.config.Redact(s) != s || keep != nil && !keep(s) }) {
 		return
 	}
 	data, err := encode(name, r)
+	if err == nil && c.config.Sealer != nil {
+		data, err = c.config.Sealer.Seal(ctx, tenant, data, place(name))
+	}
 	if err != nil {
 		return
 	}

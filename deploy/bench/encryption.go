@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
+)
+
+// keysetVariable holds the keyset of a measurement with encryption, for all of its processes.
+const keysetVariable = "LONGSHORE_BENCH_KEYSET"
+
+// storeKey encrypts the files of the servers then.
+const storeKey = "bench"
+
+// encrypt has the processes of this measurement encrypt what they store.
+func encrypt() error {
+	m, err := keyring.NewMaster()
+	if err != nil {
+		return err
+	}
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(keysetVariable, string(text)); err != nil {
+		return fmt.Errorf("pass the keyset on: %w", err)
+	}
+	return nil
+}
+
+// keys is the keyring of a process. It is off without -encrypt.
+func keys(b *bus.Bus) (*keyring.Keyring, error) {
+	text := os.Getenv(keysetVariable)
+	if text == "" {
+		return keyring.New(b, keyring.Config{}), nil
+	}
+	m, err := keyring.ParseMaster([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return keyring.New(b, keyring.Config{Master: m}), nil
+}
