@@ -135,6 +135,9 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ws := cfg.Worker()
 	ws.RedisURL, ws.HTTPAddr, ws.Workspaces = d.servers.RedisURL, "127.0.0.1:0", cfg.Folders
 	ws.Name = or(cfg.Name, WorkerName())
+	if ws.Memory = or(ws.Memory, settings.MemoryAuto); ws.Memory == settings.MemoryAuto {
+		ws.Memory = settings.MemorySQLite + filepath.Join(d.servers.Dir(), "memory.db")
+	}
 	if cfg.Abrupt {
 		ws.DrainTimeout = time.Millisecond
 	}
