@@ -146,7 +146,7 @@ func (m *longTerm) failed(err error) (was error) {
 	return was
 }
 
-// check says that long-term memory is away. A worker goes on without it: calls that need it fail and say so.
+// check says that long-term memory is away. A worker continues without it: calls that need it fail and say so.
 func (m *longTerm) check() error {
 	if m == nil {
 		return nil

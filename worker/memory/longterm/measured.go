@@ -16,6 +16,9 @@ func Measure(s Store) *Measured {
 	for _, kind := range []string{failedInput, failedQuota, failedUnavailable, failedFull, failedOther} {
 		m.failures[kind] = 0 // so that it can be watched before the first one
 	}
+	for _, what := range []string{"write", "read", "query", "search", "delete", "sweep"} {
+		m.calls[what], m.seconds[what] = 0, 0
+	}
 	return m
 }
 

@@ -36,13 +36,13 @@ func TestMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, m.Counts()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]uint64{"write": 2, "search": 3, "delete": 1, "sweep": 1}, m.Calls()); diff != "" {
+	if diff := cmp.Diff(map[string]uint64{"write": 2, "search": 3, "delete": 1, "sweep": 1, "read": 0, "query": 0}, m.Calls()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]uint64{"quota": 1, "input": 1, "unavailable": 0, "full": 0, "other": 0}, m.Failures()); diff != "" {
 		t.Error(diff)
 	}
-	if s := m.Seconds(); len(s) != 4 || s["write"] <= 0 {
+	if s := m.Seconds(); len(s) != 6 || s["write"] <= 0 {
 		t.Errorf("%v", s)
 	}
 }

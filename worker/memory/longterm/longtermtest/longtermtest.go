@@ -577,7 +577,7 @@ func testStats(t *testing.T, open Open) {
 	}
 }
 
-// odd are texts that someone may mistake for something else.
+// odd are texts that may be mistaken for something else.
 func odd() []string {
 	return []string{
 		"'; DROP TABLE longshore_memory; --", `" OR "1"="1`, "100%", "under_score", "%", "_", `back\slash`, "a:b*c", "NEAR(a b)", "x AND y OR NOT z", "col:val",
