@@ -26,7 +26,7 @@ import (
 )
 
 // MaxScan is how many vectors a search without pgvector compares at most.
-const MaxScan = 20_000
+const MaxScan = 10_000
 
 // Config is fixed for the life of a Store.
 type Config struct {
