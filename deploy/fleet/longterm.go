@@ -67,10 +67,11 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 	if seal != nil {
 		store = longterm.Sealed(store, seal)
 	}
-	by, err := m.embedder(s)
+	by, shut, err := Embedder(s)
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
+	m.shut = append(m.shut, func() error { shut(); return nil })
 	if by != nil {
 		store = longterm.Embedded(store, by)
 	}
@@ -78,13 +79,13 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 	return m, nil
 }
 
-// embedder is what gives texts vectors; nil without a model.
-func (m *longTerm) embedder(s settings.LongTerm) (longterm.Embedder, error) {
+// Embedder is what gives texts vectors, nil without a model, and what to call when it is no longer used.
+func Embedder(s settings.LongTerm) (by longterm.Embedder, shut func(), err error) {
 	switch s.EmbeddingsModel {
 	case "":
-		return nil, nil
+		return nil, func() {}, nil
 	case settings.EmbeddingsScripted:
-		return embedding.NewScripted(), nil
+		return embedding.NewScripted(), func() {}, nil
 	}
 	o, err := embedding.NewOpenAI(embedding.Config{
 		Endpoint: httpstream.Endpoint{BaseURL: s.EmbeddingsURL, APIKey: s.EmbeddingsKey, NoAuth: s.EmbeddingsKey == ""},
@@ -92,13 +93,12 @@ func (m *longTerm) embedder(s settings.LongTerm) (longterm.Embedder, error) {
 	})
 	if field, ok := errors.AsType[*messages.FieldError](err); ok {
 		names := map[string]string{"baseURL": "LONGSHORE_EMBEDDINGS_URL", "apiKey": "LONGSHORE_EMBEDDINGS_KEY", "model": "LONGSHORE_EMBEDDINGS_MODEL", "dimensions": "LONGSHORE_EMBEDDINGS_DIMENSIONS"}
-		return nil, settings.Errorf("%s: %s", names[field.Field], field.Reason)
+		return nil, nil, settings.Errorf("%s: %s", names[field.Field], field.Reason)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m.shut = append(m.shut, func() error { o.Close(); return nil })
-	return o, nil
+	return o, o.Close, nil
 }
 
 func (m *longTerm) close() error {
