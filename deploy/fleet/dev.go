@@ -37,7 +37,7 @@ type DevConfig struct {
 	Abrupt    bool          // do not wait for steps in hand when it stops
 	Sweep     time.Duration // default 10 min
 
-	// Dev is the environment. RunIndex auto, or its zero value, is a file in Dir; without Access everyone on this machine may do
+	// Dev is the environment. RunIndex and LongTerm auto, or their zero values, are files in Dir; without Access everyone on this machine may do
 	// everything.
 	settings.Dev
 
