@@ -40,10 +40,10 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 	m := &longTerm{log: log}
 	limits := longterm.Limits{Items: s.MemoryItems, Bytes: s.MemoryBytes}
 	var store longterm.Store
-	switch path, isFile := strings.CutPrefix(s.Memory, settings.MemorySQLite); {
-	case s.Memory == "" || s.Memory == settings.MemoryOff || s.Memory == settings.MemoryAuto:
+	switch s.Memory {
+	case "", settings.MemoryOff, settings.MemoryAuto:
 		return nil, nil
-	case s.Memory == settings.MemoryRedis:
+	case settings.MemoryRedis:
 		if redisURL == "none" || redisURL == "" {
 			return nil, settings.Errorf("LONGSHORE_MEMORY: redis needs REDIS_URL")
 		}
@@ -54,10 +54,7 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 		m.shut = append(m.shut, rdb.Close)
 		store = redisstore.New(rdb, redisstore.Config{Limits: limits})
 	default:
-		if !isFile {
-			path = s.Memory
-		}
-		db, err := sqlstore.Open(sqlstore.Config{Where: path, Limits: limits, Language: s.MemoryLanguage})
+		db, err := sqlstore.Open(sqlstore.Config{Where: strings.TrimPrefix(s.Memory, settings.MemorySQLite), Limits: limits, Language: s.MemoryLanguage})
 		if err != nil {
 			return nil, fmt.Errorf("LONGSHORE_MEMORY: %w", err)
 		}
