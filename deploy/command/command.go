@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/command/audit"
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/command/keyset"
+	"github.com/longshore-run/longshore/deploy/command/memory"
 	"github.com/longshore-run/longshore/deploy/command/policy"
 	"github.com/longshore-run/longshore/deploy/command/replay"
 	"github.com/longshore-run/longshore/deploy/command/tools"
@@ -58,6 +59,7 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(recorded...)
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(tools.Command(tools.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
+	root.AddCommand(memory.Command(p.Environ))
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
 	forEval.Ephemeral = !p.fleetElsewhere()

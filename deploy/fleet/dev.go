@@ -37,7 +37,7 @@ type DevConfig struct {
 	Abrupt    bool          // do not wait for steps in hand when it stops
 	Sweep     time.Duration // default 10 min
 
-	// Dev is the environment. RunIndex auto, or its zero value, is a file in Dir; without Access everyone on this machine may do
+	// Dev is the environment. RunIndex and LongTerm auto, or their zero values, are files in Dir; without Access everyone on this machine may do
 	// everything.
 	settings.Dev
 
@@ -139,6 +139,9 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ws := cfg.Worker()
 	ws.RedisURL, ws.HTTPAddr, ws.Workspaces = d.servers.RedisURL, "127.0.0.1:0", cfg.Folders
 	ws.Name = or(cfg.Name, WorkerName())
+	if ws.Memory = or(ws.Memory, settings.MemoryAuto); ws.Memory == settings.MemoryAuto {
+		ws.Memory = settings.MemorySQLite + filepath.Join(d.servers.Dir(), "memory.db")
+	}
 	if cfg.Abrupt {
 		ws.DrainTimeout = time.Millisecond
 	}

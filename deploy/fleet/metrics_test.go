@@ -88,6 +88,7 @@ func (m *measured) worker(servers *embedded.Servers) {
 				Slots:        4,
 				DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour,
 			}, Workspaces: m.t.TempDir(),
+			LongTerm: settings.LongTerm{Memory: settings.MemorySQLite + filepath.Join(m.t.TempDir(), "memory.db")},
 			Models: settings.Models{
 				OpenAIKey: apiKey, OpenAIURL: m.town.model.URL, OpenAIModel: "gpt-4o", ModelRPM: 100_000, ReplyCacheTTL: time.Minute,
 			},

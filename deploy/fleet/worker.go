@@ -133,6 +133,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = closeSpoken() }()
+	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = remembered.close() }()
 	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
 		if folders, err = claimFolders(&s, b, ring, log); err != nil {
@@ -185,7 +190,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), toolMetrics(metrics, set), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), toolMetrics(metrics, set), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics), remembered.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -202,11 +207,12 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { b.KeepStorage(rest, storageEvery, false); return nil })
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
+	group.Go(func() error { return remembered.run(rest) })
 	if folders != nil {
 		group.Go(func() error { return folders.Run(rest) })
 	}
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage, box.Ready), remembers(short), box.Degraded), observability.ServeConfig{Log: log}, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage, box.Ready), remembers(short), remembered.check, box.Degraded), observability.ServeConfig{Log: log}, ready)
 	})
 	return group.Wait()
 }

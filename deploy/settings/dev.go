@@ -9,6 +9,7 @@ type Dev struct {
 	Hooks
 	Tools
 	Policy
+	LongTerm
 	Serving
 	Runs
 	Encryption
@@ -21,10 +22,12 @@ func (s *Dev) Dispatcher() Dispatcher {
 
 // Worker is the worker of the fleet in one process.
 func (s *Dev) Worker() Worker {
-	return Worker{Models: s.Models, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy, Runs: s.Runs, Encryption: s.Encryption}
+	return Worker{
+		Models: s.Models, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy, LongTerm: s.LongTerm, Runs: s.Runs, Encryption: s.Encryption,
+	}
 }
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
-	return first(errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Serving.Check(), s.Runs.Check()))
+	return first(errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), s.Serving.Check(), s.Runs.Check()))
 }

@@ -34,6 +34,9 @@ func collect(v reflect.Value, out *[]string) {
 	if x, ok := reflect.TypeAssert[RunIndex](v); ok {
 		*out = append(*out, urlPasswords(x.Index)...)
 	}
+	if x, ok := reflect.TypeAssert[LongTerm](v); ok {
+		*out = append(*out, urlPasswords(x.Memory)...)
+	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch {

@@ -17,6 +17,7 @@ type Worker struct {
 	Tools
 	Policy
 	Encryption
+	LongTerm
 	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr string `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
@@ -29,7 +30,7 @@ type Worker struct {
 
 // Check returns an *Error.
 func (s *Worker) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {

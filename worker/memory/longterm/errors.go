@@ -9,7 +9,7 @@ import (
 var (
 	// ErrUnavailable means that the store did not answer in time, or not at all. The call may be made again.
 	ErrUnavailable = errors.New("long-term memory is not available")
-	// ErrStorageFull means that the store has no space left. Nothing was written; reads go on.
+	// ErrStorageFull means that the store has no space left. Nothing was written; reads continue.
 	ErrStorageFull = errors.New("long-term memory has no space left")
 )
 

@@ -577,22 +577,24 @@ func testStats(t *testing.T, open Open) {
 	}
 }
 
-// odd are texts that someone may mistake for something else.
-var odd = []string{ //nolint:gochecknoglobals // a table
-	"'; DROP TABLE longshore_memory; --", `" OR "1"="1`, "100%", "under_score", "%", "_", `back\slash`, "a:b*c", "NEAR(a b)", "x AND y OR NOT z", "col:val",
-	"^caret", "(((", `"`, "''", "{1,2}", "$1", "?", "tab\tand\nline", "\u202eright to left", "emoji 🚢", "combining e\u0301", "__proto__", "constructor", "toString", "null", "{}", "[]",
-	"&|!<->", ":*", "\x7f", strings.Repeat("long", 10_000),
+// odd are texts that may be mistaken for something else.
+func odd() []string {
+	return []string{
+		"'; DROP TABLE longshore_memory; --", `" OR "1"="1`, "100%", "under_score", "%", "_", `back\slash`, "a:b*c", "NEAR(a b)", "x AND y OR NOT z", "col:val",
+		"^caret", "(((", `"`, "''", "{1,2}", "$1", "?", "tab\tand\nline", "\u202eright to left", "emoji 🚢", "combining e\u0301", "__proto__", "constructor", "toString", "null", "{}", "[]",
+		"&|!<->", ":*", "\x7f", strings.Repeat("long", 10_000),
+	}
 }
 
 func testOddTexts(t *testing.T, open Open) {
 	s, at := open(t, Options{}), Place("c")
 	var items []longterm.Item
-	for i, text := range odd {
+	for i, text := range odd() {
 		field := text
 		if len(field) > longterm.MaxFieldText {
 			field = field[:longterm.MaxFieldText]
 		}
-		items = append(items, longterm.Item{ID: fmt.Sprint("o", i), Text: text, Fields: longterm.Fields{"v": field}, Created: At(len(odd) - i)})
+		items = append(items, longterm.Item{ID: fmt.Sprint("o", i), Text: text, Fields: longterm.Fields{"v": field}, Created: At(100 - i)})
 	}
 	write(t, s, at, items...)
 	got, err := s.Query(t.Context(), at, longterm.Query{})
@@ -620,7 +622,7 @@ func testOddTexts(t *testing.T, open Open) {
 func testHostileSearches(t *testing.T, open Open) {
 	s, at := open(t, Options{}), Place("c")
 	write(t, s, at, longterm.Item{ID: "plain", Text: "the plain anchor", Vector: []float32{1}}, longterm.Item{ID: "other", Text: "a crate"})
-	for _, text := range odd {
+	for _, text := range odd() {
 		if _, err := s.Search(t.Context(), at, longterm.Search{Text: text}); err != nil {
 			t.Errorf("%.40q: %v", text, err)
 		}

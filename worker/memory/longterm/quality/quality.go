@@ -43,6 +43,15 @@ func Documents() []Document {
 	return out
 }
 
+// Texts are those of the documents.
+func Texts() []string {
+	var out []string
+	for _, d := range Documents() {
+		out = append(out, d.Text)
+	}
+	return out
+}
+
 // Questions are those of the set.
 func Questions() []Question {
 	var out []Question
@@ -56,7 +65,8 @@ func Questions() []Question {
 
 // Recall is how often the document was among the first Top hits.
 type Recall struct {
-	Found, Asked int
+	Found int `json:"found"`
+	Asked int `json:"asked"`
 }
 
 // Rate is from 0 to 1.
@@ -64,16 +74,17 @@ func (r Recall) Rate() float64 { return float64(r.Found) / float64(max(r.Asked, 
 
 // Result is the recall of one way to search, of all questions and of each kind of them.
 type Result struct {
-	Way   string // text, vector or hybrid
-	All   Recall
-	Kinds map[string]Recall
+	Way   string            `json:"way"` // text, vector or hybrid
+	All   Recall            `json:"all"`
+	Kinds map[string]Recall `json:"kinds"`
 }
 
 // Report is what was measured.
 type Report struct {
-	Documents, Questions int
-	Model                string // of the vectors
-	Results              []Result
+	Documents int      `json:"documents"`
+	Questions int      `json:"questions"`
+	Model     string   `json:"model"` // of the vectors
+	Results   []Result `json:"results"`
 }
 
 // Measure writes the documents to an empty place of a store, and asks the questions in three ways. The store gives no vectors of its own.

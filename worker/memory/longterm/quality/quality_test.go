@@ -46,13 +46,6 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func corpus() (texts []string) {
-	for _, d := range quality.Documents() {
-		texts = append(texts, d.Text)
-	}
-	return texts
-}
-
 // Both together find as much as the better of words and vectors, in each store.
 func TestHybridIsNotWorse(t *testing.T) {
 	t.Parallel()
@@ -62,7 +55,7 @@ func TestHybridIsNotWorse(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	for name, store := range map[string]longterm.Store{"memory": memstore.New(memstore.Config{}), "sqlite": file} {
-		report, err := quality.Measure(t.Context(), store, longterm.Place{Tenant: "t", Collection: "c"}, embedding.NewScripted(corpus()...))
+		report, err := quality.Measure(t.Context(), store, longterm.Place{Tenant: "t", Collection: "c"}, embedding.NewScripted(quality.Texts()...))
 		if err != nil {
 			t.Fatal(err)
 		}

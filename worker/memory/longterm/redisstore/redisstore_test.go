@@ -119,7 +119,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A Redis that is full refuses writes and goes on to be read and to delete.
+// A Redis that is full refuses writes and can still be read and deleted from.
 func TestFull(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -49,7 +49,7 @@ func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (n int
 	return n, end(err)
 }
 
-// erase takes what was deleted out of SQLite's log, so that it is in no file any more.
+// erase takes what was deleted out of SQLite's log, so that it is no longer in any file.
 func (st *Store) erase(ctx context.Context) error {
 	if st.db.Kind != database.SQLite {
 		return nil

@@ -40,7 +40,7 @@ func has(t *testing.T, s *sqlstore.Store, id string) bool {
 	return len(items) == 1
 }
 
-// While another process has locked the file, reads go on, and a write says what is the matter and changes nothing.
+// While another process has locked the file, reads continue, and a write says what is the matter and changes nothing.
 func TestSQLiteLocked(t *testing.T) {
 	t.Parallel()
 	place := filepath.Join(t.TempDir(), "memory.db")
@@ -69,7 +69,7 @@ func TestSQLiteLocked(t *testing.T) {
 	put(t, s, "after", "")
 }
 
-// When the disk is full a write says so and changes nothing; reads go on, and there is room again after a deletion.
+// When the disk is full a write says so and changes nothing; reads continue, and there is room again after a deletion.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
 	s := open(t, sqlstore.Config{Where: filepath.Join(t.TempDir(), "memory.db")})

@@ -54,7 +54,7 @@ func (st *Store) preparePgvector(ctx context.Context) (there, filters bool, err 
 			}
 		}
 		there = true
-		// Since 0.8 an index goes on with its search until enough passes the filter.
+		// Since 0.8 an index continues its search until enough passes the filter.
 		if err := t.One(ctx, []any{&filters}, "SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector'"); err != nil {
 			return err
 		}

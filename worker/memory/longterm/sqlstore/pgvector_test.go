@@ -16,7 +16,7 @@ import (
 )
 
 // withPgvector returns a way to an empty database of a PostgreSQL that has pgvector: that of the machine, or one that
-// LONGSHORE_TEST_PGVECTOR names, whose tables of long-term memory are removed. nil: there is none, which the log says.
+// LONGSHORE_TEST_PGVECTOR names, whose tables of long-term memory are removed. It is nil without one, which the log says.
 func withPgvector(t *testing.T) func(*testing.T) string {
 	t.Helper()
 	if server := postgrestest.Open(t); server != nil {

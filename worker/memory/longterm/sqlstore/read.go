@@ -80,7 +80,7 @@ func (st *Store) Query(ctx context.Context, at longterm.Place, q longterm.Query)
 	return longterm.MakePage(at, &q, items), end(nil)
 }
 
-// bytewise makes PostgreSQL compare ids as everyone else does, whatever the collation of the database.
+// bytewise makes PostgreSQL compare ids by their bytes, whatever the collation of the database.
 func (st *Store) bytewise() string {
 	if st.db.Kind == database.Postgres {
 		return ` COLLATE "C"`

@@ -76,6 +76,24 @@ func pack(vector []float32) []byte {
 	return b
 }
 
+// cosine is longterm.Cosine of a packed vector and another one; 0 if their lengths differ.
+func cosine(packed []byte, with []float32) float64 {
+	if len(packed) != 4*len(with) {
+		return 0
+	}
+	var dot, aa, bb float64
+	for i, w := range with {
+		x, y := float64(math.Float32frombits(binary.LittleEndian.Uint32(packed[4*i:]))), float64(w)
+		dot += x * y
+		aa += x * x
+		bb += y * y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(aa*bb)
+}
+
 func unpack(b []byte) []float32 {
 	if len(b) < 4 {
 		return nil

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strconv"
 
@@ -98,14 +99,12 @@ func (t *tx) byVector(ctx context.Context, at longterm.Place, s *longterm.Search
 	var items []longterm.Scored
 	err := t.Each(ctx, func(scan func(...any) error) error {
 		var id string
-		var packed []byte
+		var packed sql.RawBytes // not copied
 		if err := scan(&id, &packed); err != nil {
 			return err
 		}
-		if v := unpack(packed); len(v) == len(s.Vector) {
-			if c := longterm.Cosine(v, s.Vector); c > 0 {
-				items = append(items, longterm.Scored{ID: id, Score: c})
-			}
+		if c := cosine(packed, s.Vector); c > 0 {
+			items = append(items, longterm.Scored{ID: id, Score: c})
 		}
 		return nil
 	}, "SELECT m.id, m.vector FROM longshore_memory m"+w.String(), w.args...)

@@ -26,7 +26,7 @@ import (
 )
 
 // MaxScan is how many vectors a search without pgvector compares at most.
-const MaxScan = 20_000
+const MaxScan = 10_000
 
 // Config is fixed for the life of a Store.
 type Config struct {
@@ -48,7 +48,7 @@ type Store struct {
 	mu      sync.Mutex
 	ready   bool         // the tables are there
 	pgv     bool         // pgvector is there
-	filters bool         // and its index looks on while what it finds does not pass a filter
+	filters bool         // and its index continues while what it finds does not pass a filter
 	indexed map[int]bool // lengths of vectors that have an index
 }
 
