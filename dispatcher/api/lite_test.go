@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -516,6 +517,15 @@ func TestNamedWorkspaceIsForOneRun(t *testing.T) {
 	h.until("second", messages.EventRunWaiting)
 	h.do("POST", "/v1/tasks", task("third", `{"type":"final","content":"Hello."}`), 202, nil)
 	h.until("third", messages.EventRunWaiting)
+	var why control.Why
+	if h.do("GET", "/v1/tasks/third/why", "", 200, &why); why.Text != "It waits for workspace sandbox-lite, which run first has; 1 run waits before it." || why.Turn != "first" {
+		t.Errorf("why: %+v", why)
+	}
+	var held control.WorkspaceStatus
+	if h.do("GET", "/v1/workspaces/sandbox-lite", "", 200, &held); held.Holder != "first" || !slices.Equal(held.Waiting, []string{"second", "third"}) {
+		t.Errorf("the workspace is %+v", held)
+	}
+	h.do("DELETE", "/v1/workspaces/sandbox-lite", "", 409, nil)
 	h.do("POST", "/v1/tasks/second/cancel", "", 200, nil)
 	h.until("second", messages.EventRunFinished)
 	if len(e.held) > 0 {
@@ -528,6 +538,34 @@ func TestNamedWorkspaceIsForOneRun(t *testing.T) {
 	h.do("GET", "/v1/tasks/third/result", "", 200, &r)
 	if r.Result != "Hello." {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What runs in a workspace leave is listed for their tenant alone, and removed.
+func TestWorkspaces(t *testing.T) {
+	h := openLite(t, newEcho(t), 0, nil)
+	var list control.WorkspaceList
+	if h.do("GET", "/v1/workspaces", "", 200, &list); list.Workspaces == nil || len(list.Workspaces) != 0 {
+		t.Errorf("no workspaces are %+v", list)
+	}
+	h.do("GET", "/v1/workspaces/sandbox-lite", "", 404, nil)
+	h.do("POST", "/run-lite", liteBody(false, writeNote, `{"type":"final","content":"Done."}`), 200, nil)
+	var one control.WorkspaceStatus
+	h.do("GET", "/v1/workspaces", "", 200, &list)
+	h.do("GET", "/v1/workspaces/sandbox-lite", "", 200, &one)
+	if len(list.Workspaces) != 1 || list.Workspaces[0].Files != 1 || list.Workspaces[0].Bytes != 2 || one.Step != 1 || one.Run == "" || one.Updated.IsZero() || one.Holder != "" {
+		t.Errorf("the list is %+v, the workspace %+v", list, one)
+	}
+	h.do("GET", "/v1/workspaces/sandbox-lite", "", 404, nil, "Longshore-Tenant", "other")
+	h.do("DELETE", "/v1/workspaces/sandbox-lite", "", 404, nil, "Longshore-Tenant", "other")
+	if h.do("DELETE", "/v1/workspaces/sandbox-lite", "", 200, &one); one.Files != 1 {
+		t.Errorf("it was %+v", one)
+	}
+	h.do("GET", "/v1/workspaces/sandbox-lite", "", 404, nil)
+	h.do("DELETE", "/v1/workspaces/sandbox-lite", "", 404, nil)
+	h.do("GET", "/v1/workspaces/%3E", "", 400, nil)
+	if h.do("GET", "/v1/workspaces", "", 200, &list); len(list.Workspaces) != 0 {
+		t.Errorf("a removed one is listed: %+v", list)
 	}
 }
 

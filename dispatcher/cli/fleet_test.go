@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
@@ -58,7 +59,7 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) runindex.Index) *fleet {
 	}
 	logs := runlogs.New(b, runlogs.Config{})
 	f.controller = &runlog.Controller{
-		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Asks: semaphores.New(b), Workspaces: files.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Controller: f.controller, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,9 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Version of the records that this code writes, and the newest that it understands.
+// Version of the records that this code writes, and the newest that it understands. It is raised with the first new kind or field after a
+// release, so that workers of that release leave such logs to others. Builds between two releases do not tell each other's logs
+// apart: one that does not know a kind or a field fails on it. Nothing was released yet: all is version 1.
 const Version = 1
 
 // ErrNewerVersion means that a newer program wrote the log: leave the run to a worker that understands it.

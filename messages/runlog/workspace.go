@@ -83,15 +83,12 @@ func (k *Controller) addPermit(ctx context.Context, name string, l *queue.Semaph
 		if k.Workspaces == nil {
 			return errNoWorkspaces
 		}
-		if l.Turn == 0 { // the semaphore was not used for a while, or is lost
-			run := p.Ref()
-			w, _, err := k.Workspaces.Workspace(ctx, run.Tenant, workspace)
-			if err != nil {
-				return fmt.Errorf("read workspace %s: %w", workspace, err)
-			}
-			l.Turn = w.Turn
+		run := p.Ref()
+		w, _, err := k.Workspaces.Workspace(ctx, run.Tenant, workspace)
+		if err != nil {
+			return fmt.Errorf("read workspace %s: %w", workspace, err)
 		}
-		l.Turn++
+		l.Turn = max(l.Turn, w.Turn) + 1 // the semaphore may not have been used for a while, or be lost, or come from a backup
 		p.Turn = l.Turn
 	}
 	l.Permits = append(l.Permits, p)

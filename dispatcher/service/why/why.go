@@ -355,7 +355,9 @@ func (w *Why) whyWorkspace(ctx context.Context, y *control.Why, ref messages.Ref
 	switch {
 	case y.AheadMore:
 		y.Text += fmt.Sprintf("; more than %d runs wait before it", y.Ahead)
-	case y.Ahead > 0:
+	case y.Ahead == 1:
+		y.Text += "; 1 run waits before it"
+	case y.Ahead > 1:
 		y.Text += fmt.Sprintf("; %d runs wait before it", y.Ahead)
 	}
 	return nil
