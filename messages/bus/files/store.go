@@ -8,6 +8,7 @@
 //
 //	files.<tenant>.head.<hash>		a content, or where its parts are
 //	files.<tenant>.part.<hash>.<put>.<n>	a part; the put is the storing that made it
+//	files.<tenant>.part.upload.<put>.<n>	an upload, and how many bytes it counts: see Uploads
 //	files.<tenant>.ref.<run>.<hash>		the run has, or had, the files of that manifest
 package files
 
