@@ -140,7 +140,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if c.remote != nil {
 		return c.remote.submit(ctx, &t)
 	}
-	if t.Webhook != nil || c.tenant != "" { // whether a webhook may be called, the dispatchers know
+	if t.Webhook != nil || t.NamesFiles() || c.tenant != "" { // whether a webhook may be called, and a content is stored, the dispatchers know
 		return c.submitOverDispatcher(ctx, &t)
 	}
 	if _, err := c.agents.Agent(ctx, t.Agent); err != nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -297,9 +296,6 @@ type lineWire struct {
 func DecodeBatchLine(ref BatchRef, data []byte, template *BatchTemplate) (customID string, t *Task, err error) {
 	var wire lineWire
 	if err := strict.DecodeDepth(strict.Body, maxTaskDepth, data, &wire); err != nil {
-		if fe, ok := errors.AsType[*FieldError](err); ok && unbuilt[fe.Field] {
-			fe.Reason = "not supported by this version"
-		}
 		return "", nil, err
 	}
 	if err := checkCustomID(wire.CustomID); err != nil {

@@ -42,6 +42,14 @@ func wire() map[string]any {
 	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
 	shaped := minimal
 	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+	given, folder := minimal, minimal
+	given.Files = []messages.TaskFile{
+		{Path: "notes/a.txt", Text: new("hi\n")},
+		{Path: "empty.txt", Text: new("")},
+		{Path: "bin/tool", Data: []byte{0, 1}, Exec: true},
+		{Path: "data.csv", Hash: someHash, Size: 4},
+	}
+	folder.Manifest = someHash
 	tried, shown := head, first()
 	tried.Alone = true
 	shown.Shown = fullShown()
@@ -53,6 +61,8 @@ func wire() map[string]any {
 		"task":              &task,
 		"task_minimal":      &minimal,
 		"task_shaped":       &shaped,
+		"task_files":        &given,
+		"task_manifest":     &folder,
 		"definition":        &definition,
 		"definition_models": &several,
 		"head":              &head,

@@ -1,3 +1,18 @@
+// Package messages is the contract: everything that travels between backends, dispatcher, workers and watchers,
+// and the subjects it travels on.
+//
+// A backend makes a [Task] and publishes it on [Ref.TaskSubject], or sends it with the client of package dispatcher. [Event]
+// values tell what the run does, and [AgentResult] how it ended. [Definition] is what an agent is. Errors are
+// [FieldError], of an input, and [RunError] with one of the [Codes].
+//
+// What most backends do not need is in packages below it: package record has the log of a run, package control what operators ask the
+// dispatcher for and what it answers, package queue the lanes, quotas and reasons for which runs wait, and package logentry the
+// lines of logs.
+//
+// Everything that comes from outside is decoded by [strict.Decode], which is stricter than encoding/json: unknown, doubled
+// and other-case keys, null, invalid UTF-8 and trailing data are errors that name the field ([FieldError]).
+//
+// The package links only the standard library and does no I/O.
 package messages
 
 import (
@@ -67,6 +82,10 @@ type Task struct {
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
 	Workspace string `json:"workspace,omitempty" pattern:"^[A-Za-z0-9_-]{0,64}$"`
+	// Files are what the run's folder holds before the first step.
+	Files []TaskFile `json:"files,omitempty" maxItems:"1000"`
+	// Manifest is the hash of an uploaded list of files, as package manifest encodes it, instead of Files: for whole folders.
+	Manifest string `json:"manifest,omitempty" pattern:"^([0-9a-f]{64})?$"`
 	// Seed makes what the platform itself draws or may order freely the same each time: calls are made one after the
 	// other, and a program that embeds the loop draws its ids from it.
 	Seed *int64 `json:"seed,omitempty"`
@@ -131,11 +150,8 @@ func (in Input) Text() string { m := Message{Content: in}; return m.Text() }
 // Ref is the run that the task becomes.
 func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
-//nolint:gochecknoglobals // constant tables
-var (
-	unbuilt   = map[string]bool{"files": true}  // that this version knows and cannot honour: refusing them beats ignoring them
-	fleetOnly = map[string]bool{"parent": true} // that a run may have and no task
-)
+//nolint:gochecknoglobals // a constant table
+var fleetOnly = map[string]bool{"parent": true} // fields that a run may have and no task
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
 // `description` is accepted as another name of `input`. An absent id stays absent.
@@ -179,9 +195,7 @@ func parseTask(data []byte) (*Task, error) {
 		Description Input `json:"description,omitempty"`
 	}
 	if err := strict.DecodeDepth("task", maxTaskDepth, data, &wire); err != nil {
-		if fe, ok := errors.AsType[*FieldError](err); ok && unbuilt[fe.Field] {
-			fe.Reason = "not supported by this version"
-		} else if ok && fleetOnly[fe.Field] {
+		if fe, ok := errors.AsType[*FieldError](err); ok && fleetOnly[fe.Field] {
 			fe.Reason = "is set by the fleet alone: the tool delegate makes the runs that have one"
 		}
 		return nil, err
@@ -286,6 +300,9 @@ func (t *Task) Validate() error {
 	if err := checkRequires(t.Requires); err != nil {
 		return err
 	}
+	if err := t.checkFiles(); err != nil {
+		return err
+	}
 	if err := strict.CheckText("by", t.By, MaxAuthor); err != nil {
 		return err
 	}
@@ -337,11 +354,13 @@ func CheckLabels(labels map[string]string) error {
 }
 
 // Fingerprint is equal for two tasks that ask for the same. It covers every field but traceparent and by, defaults filled, whatever the
-// order and spacing of the JSON was.
+// order and spacing of the JSON was, and
+// whether a file brings its content or names it.
 func (t *Task) Fingerprint() string {
 	c := *t
 	c.Traceparent, c.By = "", "" // say who asked, not for what
 	c.SetDefaults()
+	c.Files = named(c.Files)
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
 	}

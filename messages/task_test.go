@@ -113,13 +113,6 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"large schema":          {`{"input":"x","outputSchema":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`, "outputSchema", "larger than 65536 bytes"},
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
-	for _, name := range []string{
-		"files",
-	} {
-		cases["unbuilt "+name] = struct{ in, field, reason string }{
-			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
-		}
-	}
 	cases["a parent of its own"] = struct{ in, field, reason string }{
 		`{"parent":{"run":"r","number":1,"index":0},"input":"x"}`, "parent", "is set by the fleet alone: the tool delegate makes the runs that have one",
 	}
@@ -276,6 +269,8 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Webhook":     func(t *messages.Task) { t.Webhook = nil },
 		"Concurrency": func(t *messages.Task) { t.Concurrency.Key += "x" },
 		"Requires":    func(t *messages.Task) { t.Requires = messages.Labels{"gpu": "false"} },
+		"Files":       func(t *messages.Task) { t.Files = []messages.TaskFile{{Path: "a.txt", Text: new("")}} },
+		"Manifest":    func(t *messages.Task) { t.Manifest = strings.Repeat("0a", 32) },
 	}
 	seen := map[string]string{}
 	task := fullTask()

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/longshore-run/longshore/messages/manifest"
 )
 
 // PathError says what is wrong with a path or the file there, in words for the model or user that chose the path. It never
@@ -30,7 +32,7 @@ const (
 )
 
 // TempPrefix begins the name of a file that is being written. Callers may not use it.
-const TempPrefix = ".longshore-tmp-"
+const TempPrefix = manifest.TempPrefix
 
 // clean checks a path by its text alone and returns the form that os.Root gets. Root would refuse most of this
 // itself, but not before it has walked a part of the path: a path with ".." must never reach it.

@@ -28,6 +28,10 @@ func Refine(all map[string]*huma.Schema) {
 		s.Required = nil
 		s.OneOf = []*huma.Schema{{Required: []string{"input"}}, {Required: []string{"description"}}}
 	}
+	if s := all["TaskFile"]; s != nil {
+		s.Required = []string{"path"}
+		s.OneOf = []*huma.Schema{{Required: []string{"text"}}, {Required: []string{"data"}}, {Required: []string{"hash"}}}
+	}
 	if s := all["Plan"]; s != nil {
 		s.Properties["steps"].Nullable = false
 		s.Properties["requiredApprovals"].Items = &huma.Schema{Type: huma.TypeString, Pattern: nameForm}

@@ -64,7 +64,7 @@ func newOwners(cfg *Config, has stores) owners {
 	})
 	o.admission = admission.New(admission.Config{
 		Queue: has.queue, Quotas: cfg.Quotas, Catalog: cfg.Catalog, Workers: has.workers, Runs: o.runs, Webhooks: o.webhooks,
-		Now: now, NewID: controller.NewID, Log: log, MaxInput: cfg.MaxInput,
+		Files: has.files, Now: now, NewID: controller.NewID, Log: log, MaxInput: cfg.MaxInput,
 	})
 	o.definitions = definitions.New(definitions.Config{
 		Catalog: cfg.Catalog, Events: cfg.Events, Policy: cfg.PromptPolicy, Agents: cfg.AgentPolicy, Redact: cfg.Redact, Log: log,

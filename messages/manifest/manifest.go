@@ -34,6 +34,15 @@ const (
 	MaxPath    = 4096     // bytes of a path
 )
 
+// Bounds of what CheckGiven accepts: file systems and workspaces take no more.
+const (
+	maxParts = 32
+	maxPart  = 255 // bytes
+)
+
+// TempPrefix begins the name of a file that is being written. No file of a run is called so.
+const TempPrefix = ".longshore-tmp-"
+
 // version of the form, of which Decode knows no other.
 const version = 1
 
@@ -162,6 +171,26 @@ func CheckPath(path string) error {
 		return fmt.Errorf("%q: longer than %d bytes", strict.Clip(path, 128), MaxPath)
 	case !utf8.ValidString(path) || strings.ContainsFunc(path, invisible):
 		return fmt.Errorf("%q: has control characters", strict.Clip(path, 128))
+	}
+	return nil
+}
+
+// CheckGiven is CheckPath for a file that a run is given: the tools of each worker must be able to use it.
+func CheckGiven(path string) error {
+	if err := CheckPath(path); err != nil {
+		return err
+	}
+	parts := strings.Split(path, "/")
+	if len(parts) > maxParts {
+		return fmt.Errorf("%q: has more than %d parts", strict.Clip(path, 128), maxParts)
+	}
+	for _, part := range parts {
+		switch {
+		case len(part) > maxPart:
+			return fmt.Errorf("%q: a part is longer than %d bytes", strict.Clip(path, 128), maxPart)
+		case strings.HasPrefix(part, TempPrefix):
+			return fmt.Errorf("%q: names that begin with %s are reserved", strict.Clip(path, 128), TempPrefix)
+		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/firstfiles"
 	"github.com/longshore-run/longshore/sandbox"
 )
 
@@ -108,6 +109,12 @@ func (f *Folders) acquire(life string) (*os.File, error) {
 	default:
 		return nil, errors.Join(fmt.Errorf("lock workspaces: %w", err), lock.Close())
 	}
+}
+
+// First saves the files that a task brings to its run: see firstfiles.Save.
+func (f *Folders) First(ctx context.Context, task *messages.Task) (*firstfiles.Saved, error) {
+	l := f.cfg.Limits.withDefaults()
+	return firstfiles.Save(ctx, f.cfg.Store, task, firstfiles.Limits{Files: l.Files, Total: l.Total})
 }
 
 // Strays counts the processes that have died and left folders of claims below a Dir, and removes these when told to. NewFolders does

@@ -22,11 +22,17 @@ type Memory struct {
 var _ Store = (*Memory)(nil)
 
 // Has implements Store.
-func (m *Memory) Has(_ context.Context, tenant, hash string) (bool, error) {
+func (m *Memory) Has(ctx context.Context, tenant, hash string) (bool, error) {
+	_, ok, err := m.Stat(ctx, tenant, hash)
+	return ok, err
+}
+
+// Stat implements Store.
+func (m *Memory) Stat(_ context.Context, tenant, hash string) (size int64, ok bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.contents[tenant+"."+hash]
-	return ok, nil
+	data, ok := m.contents[tenant+"."+hash]
+	return int64(len(data)), ok, nil
 }
 
 // Put implements Store.

@@ -24,6 +24,8 @@ import (
 type Store interface {
 	// Has reports whether a content is stored and stays so for as long as a save may take.
 	Has(ctx context.Context, tenant, hash string) (bool, error)
+	// Stat is Has with the size of the content.
+	Stat(ctx context.Context, tenant, hash string) (size int64, ok bool, err error)
 	// Put stores a content of size bytes. One that is stored already is no error. What r has beyond is left there; if it has less, or
 	// another content than the hash says, nothing is stored and the error is manifest.ErrDamaged.
 	Put(ctx context.Context, tenant, hash string, size int64, r io.Reader) error

@@ -24,6 +24,7 @@ type claimer struct {
 	limits  *limits.Set
 	settle  *settlement
 	rules   *policyWork
+	files   *claimFiles
 
 	cleaned []record.Record // what rules took out of the input of a run that is about to begin; written by open
 
@@ -292,25 +293,37 @@ func (x *claimer) unclaimed() bool {
 func (x *claimer) begin(ctx context.Context) (bool, Outcome, error) {
 	started, refused := x.open(ctx)
 	if refused != nil {
-		var re *messages.RunError
-		if !errors.As(refused, &re) {
-			return false, Return, refused
-		}
-		return x.refuse(ctx, started, re)
+		return x.refused(ctx, started, refused)
 	}
 	if n := limits.Needs(&started.Agent, &started.Task, started.Tools); x.ticket.Elsewhere != nil && x.limits.Fit.Lacks(n) != "" {
 		if passed, err := x.ticket.Elsewhere.Pass(ctx, n); passed || err != nil {
 			return false, Kept, err
 		}
 	}
+	files, refused := x.files.first(ctx, &started.Task)
+	if refused != nil {
+		return x.refused(ctx, started, refused)
+	}
 	x.limits.Quota.Start(ctx, x.ticket.Queued)
 	first := append([]record.Record{started}, x.cleaned...)
+	if files != nil {
+		first = append(first, files)
+	}
 	if _, err := x.journal.commitAt(ctx, append(first, x.newClaim())...); err != nil {
 		return false, Return, err
 	}
 	x.ticket.Body = nil // the log has it
 	x.r.count(func(s *Stats) { s.Claims++ })
 	return true, 0, nil
+}
+
+// refused is what becomes of a task that cannot begin here.
+func (x *claimer) refused(ctx context.Context, started *record.Started, why error) (bool, Outcome, error) {
+	re, ok := errors.AsType[*messages.RunError](why)
+	if !ok {
+		return false, Return, why
+	}
+	return x.refuse(ctx, started, re)
 }
 
 // refuse ends a task that cannot be worked: its run fails and the task is dead-lettered.

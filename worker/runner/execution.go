@@ -54,7 +54,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.setLimits()
 	x.dec = decider{job: j, hooks: &x.hooks, limits: &x.limits, gates: x.limits.InOrder()}
 	x.settle = settlement{job: j, journal: &x.journal, voice: &x.voice}
-	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
+	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules, files: &x.files}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
 	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
 	x.files = claimFiles{job: j, journal: &x.journal}

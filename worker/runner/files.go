@@ -42,6 +42,29 @@ func (x *claimFiles) open(ctx context.Context) (_ *sandbox.Workspace, done func(
 	return x.folder.Workspace(ctx, hash), func() {}, nil
 }
 
+// first saves the files that a task brings to a run that is about to begin, and returns what the run's first entry is to say; nil: there
+// are none. From then on the task names the contents. A *messages.RunError says why the task cannot be worked; any other error is a
+// failure of the platform. Nothing is restored yet, and an owner that may not append has begun nothing.
+func (x *claimFiles) first(ctx context.Context, task *messages.Task) (*record.FilesSaved, error) {
+	if !task.HasFiles() {
+		return nil, nil
+	}
+	if x.cfg.Folders == nil {
+		return nil, &messages.RunError{Code: messages.CodeInvalidInput, Message: "files: runs work in a given folder here, which is used as it is: put the files there"}
+	}
+	saved, err := x.cfg.Folders.First(ctx, task)
+	if wrong, ok := errors.AsType[*messages.FieldError](err); ok {
+		return nil, &messages.RunError{Code: messages.CodeInvalidInput, Message: wrong.Error()}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("save the files of the task: %w", err)
+	}
+	task.NameFiles()
+	return &record.FilesSaved{
+		Manifest: saved.Hash, Files: len(saved.Manifest.Files), Bytes: saved.Manifest.Bytes(), Added: len(saved.Manifest.Files),
+	}, nil
+}
+
 // save stores what calls have changed and returns what the entry of their report is to say; nil if they have changed nothing. Idle says
 // that no other call is running. What cannot be saved because of a file is told to the model with the result, and the files stay
 // as they were for the next claim; with any other error there must be no report, as if the worker had died before it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -177,15 +178,20 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 // withoutSecrets takes configured secrets out of what a task brings.
 func (x *policyWork) withoutSecrets(task *messages.Task) {
 	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
-	task.Plan = x.redactPlan(task.Plan)
+	task.Plan, task.Files = x.redactPlan(task.Plan), slices.Clone(task.Files)
+	for i := range task.Files {
+		if text, ok := textOf(&task.Files[i]); ok {
+			setText(&task.Files[i], text, x.cfg.Redact(text))
+		}
+	}
 	task.Labels = maps.Clone(task.Labels)
 	for name, value := range task.Labels {
 		task.Labels[name] = x.cfg.Redact(value)
 	}
 }
 
-// input takes what rules say out of what a run that is about to begin was given, before it is part of the log: its input, its facts and
-// its plan. An error says that something is blocked; nothing of it is then part of the task.
+// input takes what rules say out of what a run that is about to begin was given, before it is part of the log: its input, its facts, its
+// plan and the text of its files. An error says that something is blocked; nothing of it is then part of the task.
 func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked *messages.RunError) {
 	task := &started.Task
 	rules := x.of(&started.Agent)
@@ -197,7 +203,7 @@ func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked
 		return nil, nil
 	}
 	refuse := func(found ...policy.Finding) ([]record.Record, *messages.RunError) {
-		task.Input, task.Context, task.Plan = messages.TextInput(withheld), nil, nil
+		task.Input, task.Context, task.Plan, task.Files = messages.TextInput(withheld), nil, nil, nil
 		f := found[len(found)-1]
 		return aboutInput(found), &messages.RunError{Code: messages.CodePolicy, Message: "the task's input: " + f.Reason}
 	}
@@ -217,7 +223,41 @@ func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked
 	if stop != nil {
 		return refuse(append(found, *stop)...)
 	}
+	found = append(found, fs...)
+	fs, stop = filesInput(rules, task.Files)
+	if stop != nil {
+		return refuse(append(found, *stop)...)
+	}
 	return aboutInput(append(found, fs...)), nil
+}
+
+// textOf is the text that a file of a task brings, also as data; false: it brings none.
+func textOf(f *messages.TaskFile) (string, bool) {
+	data, ok := f.Content()
+	return string(data), ok && utf8.Valid(data)
+}
+
+// setText replaces the text of a file, if it is another.
+func setText(f *messages.TaskFile, was, text string) {
+	if text != was {
+		f.Text, f.Data = &text, nil
+	}
+}
+
+// filesInput applies the rules to the files that a task brings. What it names by a hash, they do not see.
+func filesInput(rules *policy.Rules, files []messages.TaskFile) (found []policy.Finding, stop *policy.Finding) {
+	for i := range files {
+		was, ok := textOf(&files[i])
+		if !ok {
+			continue
+		}
+		text, fs, blocked := rules.Text(messages.PolicyInput, "", was)
+		if found = append(found, fs...); blocked {
+			return nil, &fs[len(fs)-1]
+		}
+		setText(&files[i], was, text)
+	}
+	return found, nil
 }
 
 // redactPlan is a copy of a plan without configured secrets.

@@ -17,9 +17,13 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/firstfiles"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
+
+// maxFiles bounds the files that are looked for at a submit. How many a run may have, its workers say.
+const maxFiles = 100_000
 
 // Config is what Admission works with.
 type Config struct {
@@ -29,6 +33,7 @@ type Config struct {
 	Workers  *roster.Fleet
 	Runs     *runs.Runs
 	Webhooks *webhooks.Webhooks
+	Files    firstfiles.Store
 	Now      func() time.Time
 	NewID    func() string // of a task that has no id
 	Log      *slog.Logger
@@ -94,11 +99,25 @@ func (a *Admission) Accept(ctx context.Context, t *messages.Task, fresh bool) (d
 	if _, err := a.Admit(ctx, admitted); err != nil {
 		return false, err
 	}
+	if err := a.Keep(ctx, t); err != nil {
+		return false, err
+	}
 	duplicate, err = a.cfg.Queue.Submit(ctx, t, fresh)
 	if err == nil && duplicate {
 		err = a.Same(ctx, t.Ref(), t.Fingerprint())
 	}
 	return duplicate, err
+}
+
+// Keep has the run of a task refer to the uploaded contents that the task names, so that they stay while it waits. A *messages.FieldError
+// names what is not stored. Call it last before the task is queued: a run that never exists has a reference for a day. What a task
+// brings is stored by the worker that begins it.
+func (a *Admission) Keep(ctx context.Context, t *messages.Task) error {
+	if !t.NamesFiles() {
+		return nil
+	}
+	_, err := firstfiles.Save(ctx, a.cfg.Files, t, firstfiles.Limits{Files: maxFiles})
+	return err
 }
 
 // verify reports whether the run of an id is the one of a task.

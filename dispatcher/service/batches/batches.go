@@ -339,6 +339,9 @@ func (bs *Batches) submitLine(ctx context.Context, l *messages.BatchLine) error 
 	if _, err := bs.cfg.Admission.Admit(ctx, l.Task.Ref()); err != nil {
 		return err
 	}
+	if err := bs.cfg.Admission.Keep(ctx, &l.Task); err != nil {
+		return err
+	}
 	duplicate, err := bs.cfg.Queue.Submit(ctx, &l.Task, false)
 	if err != nil || !duplicate {
 		return err

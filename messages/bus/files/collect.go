@@ -184,10 +184,12 @@ func (c *collection) strays(ctx context.Context) error {
 	return nil
 }
 
-// lives reports whether a run has a log, or a task that waits.
+// lives reports whether a run has a log, or a task that waits: in the queue, in a batch, or in the dead letters until it is sent again.
 func (c *collection) lives(ctx context.Context, run messages.Ref) (bool, error) {
 	for _, at := range []struct{ stream, subject string }{
 		{bus.StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>"},
+		{bus.StreamDead, "dead." + run.Tenant + ".*." + run.Run},
+		{bus.StreamBatches, messages.BatchRef{Tenant: run.Tenant, ID: "*"}.LineSubject(run.Run)},
 		{bus.StreamTasks, run.QueuedFilter()},
 		{bus.StreamRuns, run.LogSubject()}, // last: a task that is begun meanwhile has a log by then
 	} {

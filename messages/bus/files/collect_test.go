@@ -124,23 +124,27 @@ func TestPartsOfAStoringThatWasGivenUp(t *testing.T) {
 	get(t, st, "acme", data)
 }
 
-// A reference without a run is removed, one of a run that has a log or waits in the queue is not.
+// A reference without a run is removed, one of a run that has a log, or whose task waits in the queue, in a batch or in the dead letters, is not.
 func TestStrayReferences(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
 	st := files.New(b)
 	logged, queued, gone := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r2"}, messages.Ref{Tenant: "acme", Run: "r3"}
-	for i, run := range []messages.Ref{logged, queued, gone} {
+	dead, listed := messages.Ref{Tenant: "acme", Run: "r4"}, messages.Ref{Tenant: "acme", Run: "r5"}
+	for i, run := range []messages.Ref{logged, queued, gone, dead, listed} {
 		refer(t, st, run, text(10+i))
 	}
-	for _, subject := range []string{logged.LogSubject(), queued.TaskSubject(messages.PriorityNormal)} {
+	for _, subject := range []string{
+		logged.LogSubject(), queued.TaskSubject(messages.PriorityNormal), dead.DeadSubject("writer"),
+		messages.BatchRef{Tenant: "acme", ID: "b"}.LineSubject(listed.Run),
+	} {
 		if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), subject, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	collect(t, st.At(2*files.Margin), files.Collected{})
 	collect(t, st.At(files.StrayAge+files.Margin), files.Collected{Refs: 1, Contents: 2})
-	for run, want := range map[messages.Ref]int{logged: 1, queued: 1, gone: 0} {
+	for run, want := range map[messages.Ref]int{logged: 1, queued: 1, gone: 0, dead: 1, listed: 1} {
 		if refs, err := st.Referred(bustest.Context(t), run); err != nil || len(refs) != want {
 			t.Errorf("%s refers to %v, %v", run, refs, err)
 		}

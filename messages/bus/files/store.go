@@ -81,16 +81,26 @@ func check(tenant, hash string) error {
 
 // Has reports whether a content is stored. If so it stays for half of Margin at least, though nothing refers to it yet.
 func (st *Store) Has(ctx context.Context, tenant, hash string) (bool, error) {
+	_, ok, err := st.Stat(ctx, tenant, hash)
+	return ok, err
+}
+
+// Stat is Has with the size of the content.
+func (st *Store) Stat(ctx context.Context, tenant, hash string) (size int64, ok bool, err error) {
 	if err := check(tenant, hash); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	for range maxRaces {
 		m, ok, err := st.stream().Get(ctx, bus.Lookup{Last: headSubject(tenant, hash)})
 		if err != nil || !ok {
-			return false, err
+			return 0, false, err
+		}
+		size, ok := sizeOf(&m)
+		if !ok { // a damaged head: to store the content again mends it
+			return 0, false, nil
 		}
 		if st.now().Sub(m.Time) < fresh {
-			return true, nil
+			return size, true, nil
 		}
 		// The same once more is newer. It must not come back when it has been removed since: its parts have too.
 		again := &nats.Msg{Subject: m.Subject, Header: nats.Header{}, Data: m.Data}
@@ -101,12 +111,24 @@ func (st *Store) Has(ctx context.Context, tenant, hash string) (bool, error) {
 		_, err = st.bus.Store(ctx, again)
 		switch {
 		case err == nil:
-			return true, nil
+			return size, true, nil
 		case !bus.Refused(err, bus.CodeWrongLast):
-			return false, err
+			return 0, false, err
 		} // another one was faster, or an answer was lost
 	}
-	return false, errors.New("too many others store the same content at once")
+	return 0, false, errors.New("too many others store the same content at once")
+}
+
+// sizeOf is the size of the content that a message is the head of; false: the head is damaged.
+func sizeOf(m *bus.Message) (int64, bool) {
+	if m.Header.Get(headerPut) == "" {
+		return int64(len(m.Data)), true
+	}
+	var h head
+	if strict.Decode(m.Data, &h) != nil || h.check() != nil {
+		return 0, false
+	}
+	return h.Size, true
 }
 
 // Put stores a content of size bytes; it reads no more of r. If r has less, or another content than the hash says, the error is

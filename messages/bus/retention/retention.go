@@ -126,6 +126,12 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 			if err != nil {
 				return fmt.Errorf("look for %s in %s: %w", p.subject, p.stream, err)
 			}
+			if ok && p.stream == bus.StreamFiles { // a task in the dead letters may be sent again, with the files that it names
+				if _, ok, err = rt.bus.Stream(bus.StreamDead).Get(ctx, bus.Lookup{Seq: 1, Next: "dead." + run.Tenant + ".*." + run.Run}); err != nil {
+					return fmt.Errorf("look for a dead letter of %s: %w", run, err)
+				}
+				ok = !ok
+			}
 			if !ok {
 				continue
 			}

@@ -218,6 +218,27 @@ func TestPurgeTakesAll(t *testing.T) {
 	}
 }
 
+// What a task in the dead letters names stays stored, for it may be sent again.
+func TestPurgeKeepsTheFilesOfADeadLetter(t *testing.T) {
+	b, nc := bustest.OpenNew(t)
+	kept := retention.New(b, bustest.Logs(b))
+	run, dead := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r2"}
+	refs := func(r messages.Ref) string { return "files." + r.Tenant + ".ref." + r.Run + "." }
+	for _, subject := range []string{refs(run) + "a", refs(dead) + "a", dead.DeadSubject("writer")} {
+		if _, err := nc.Request(subject, []byte("{}"), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r, want := range map[messages.Ref]int{run: 0, dead: 1} {
+		if err := kept.Purge(bustest.Context(t), r); err != nil {
+			t.Fatal(err)
+		}
+		if left := Message(t, nc, bus.StreamFiles, refs(r)+"*"); left != want {
+			t.Errorf("%s has %d references, want %d", r, left, want)
+		}
+	}
+}
+
 // Message is how many subjects like this a stream has.
 func Message(t *testing.T, nc *nats.Conn, stream, filter string) int {
 	t.Helper()

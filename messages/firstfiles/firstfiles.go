@@ -1,0 +1,226 @@
+// Package firstfiles keeps the files that a task brings to its run, or names.
+//
+// [Save] is called twice: at admission, for tasks that name contents, so that these stay while the task waits; and by the worker
+// that begins the run. Both store the same list, under the same reference of the run, so the order and the number of calls do
+// not matter. A run that never begins has no more than a reference, which the collector of messages/bus/files removes.
+package firstfiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Store keeps contents by tenant and hash.
+type Store interface {
+	// Stat returns the size of a content; false: it is not stored. One that is stays so for as long as Save may take.
+	Stat(ctx context.Context, tenant, hash string) (size int64, ok bool, err error)
+	// Put stores a content of size bytes. One that is stored already is no error.
+	Put(ctx context.Context, tenant, hash string, size int64, r io.Reader) error
+	// Get writes a content to w, of size bytes at most. The errors are manifest.ErrMissing and manifest.ErrDamaged.
+	Get(ctx context.Context, tenant, hash string, size int64, w io.Writer) error
+	// Refer keeps a manifest, and what it names, for as long as the run is kept.
+	Refer(ctx context.Context, run messages.Ref, hash string) error
+}
+
+const (
+	// How many contents are looked for, or stored, at the same time.
+	atOnce = 16
+	// Bounds a Save. What it has found stays stored for longer.
+	saveWait = 10 * time.Minute
+	// Bytes of a list of files that is uploaded.
+	maxListed = 16 << 20
+)
+
+// Limits of the files of a task. Zero means none.
+type Limits struct {
+	Files int   // files and folders together
+	Total int64 // bytes of all files together
+}
+
+// Saved is what the run begins with.
+type Saved struct {
+	Hash     string // of the manifest
+	Manifest *manifest.Manifest
+}
+
+// Save stores what a task brings, makes sure that what it names is stored, and has its run refer to all of it; nil: the task has
+// no files. A *messages.FieldError is about the task, and names the file; any other error may pass. It may be called again.
+func Save(ctx context.Context, st Store, task *messages.Task, l Limits) (*Saved, error) {
+	if !task.HasFiles() {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, saveWait, fmt.Errorf("the files of the task could not be saved within %v", saveWait))
+	defer cancel()
+	s := saving{st, task.Ref(), l}
+	if task.Manifest != "" {
+		return s.listed(ctx, task.Manifest)
+	}
+	return s.each(ctx, task)
+}
+
+type saving struct {
+	Store
+
+	run    messages.Ref
+	limits Limits
+}
+
+// content is one that must be stored.
+type content struct {
+	file     manifest.File
+	data     []byte // of one that the task brings
+	brought  bool
+	hash, as string // the fields that name it and its size
+}
+
+// each saves the files that a task lists.
+func (s *saving) each(ctx context.Context, task *messages.Task) (*Saved, error) {
+	m := task.FirstFiles()
+	if err := s.fits("files", m); err != nil {
+		return nil, err
+	}
+	all := make([]content, len(task.Files))
+	for i := range task.Files {
+		f, field := task.Files[i].Named(), fmt.Sprintf("files[%d].", i)
+		all[i] = content{file: manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash}, hash: field + "hash", as: field + "size"}
+		all[i].data, all[i].brought = task.Files[i].Content()
+	}
+	if err := s.contents(ctx, all); err != nil {
+		return nil, err
+	}
+	data, hash, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Put(ctx, s.run.Tenant, hash, int64(len(data)), bytes.NewReader(data)); err != nil {
+		return nil, fmt.Errorf("store the list of files: %w", err)
+	}
+	return s.refer(ctx, hash, m)
+}
+
+// listed saves the files of an uploaded manifest.
+func (s *saving) listed(ctx context.Context, hash string) (*Saved, error) {
+	refuse := func(format string, args ...any) error {
+		return &messages.FieldError{Field: "manifest", Reason: fmt.Sprintf(format, args...)}
+	}
+	_, ok, err := s.Stat(ctx, s.run.Tenant, hash)
+	if err != nil {
+		return nil, fmt.Errorf("look for the list of files: %w", err)
+	}
+	var data bytes.Buffer
+	if ok {
+		err = s.Get(ctx, s.run.Tenant, hash, maxListed, &data)
+	}
+	switch {
+	case !ok || errors.Is(err, manifest.ErrMissing):
+		return nil, refuse("no list of files with this hash is stored: upload it, and submit the task within an hour")
+	case errors.Is(err, manifest.ErrDamaged):
+		return nil, refuse("the stored list of files is damaged, or larger than %d bytes: upload it again", maxListed)
+	case err != nil:
+		return nil, fmt.Errorf("read the list of files: %w", err)
+	}
+	m, err := manifest.Decode(data.Bytes())
+	if err != nil {
+		return nil, refuse("is not a list of files: %v", err)
+	}
+	if err := s.fits("manifest", m); err != nil {
+		return nil, err
+	}
+	all := make([]content, len(m.Files))
+	for i, f := range m.Files {
+		if err := manifest.CheckGiven(f.Path); err != nil {
+			return nil, refuse("%v", err)
+		}
+		all[i] = content{file: f, hash: "manifest", as: "manifest"}
+	}
+	for _, dir := range m.Folders {
+		if err := manifest.CheckGiven(dir); err != nil {
+			return nil, refuse("%v", err)
+		}
+	}
+	if err := s.contents(ctx, all); err != nil {
+		return nil, err
+	}
+	return s.refer(ctx, hash, m)
+}
+
+// refer is last: what it refers to has just been stored or found.
+func (s *saving) refer(ctx context.Context, hash string, m *manifest.Manifest) (*Saved, error) {
+	if err := s.Refer(ctx, s.run, hash); err != nil {
+		return nil, fmt.Errorf("refer to the list of files: %w", err)
+	}
+	return &Saved{hash, m}, nil
+}
+
+func (s *saving) fits(field string, m *manifest.Manifest) error {
+	n, size := len(m.Files)+len(m.Folders), int64(0)
+	if s.limits.Files > 0 && n > s.limits.Files {
+		return &messages.FieldError{Field: field, Reason: fmt.Sprintf(
+			"has %d files and folders, and the worker takes %d: see LONGSHORE_WORKSPACE_FILES", n, s.limits.Files)}
+	}
+	for _, f := range m.Files {
+		if s.limits.Total > 0 && f.Size > s.limits.Total-size { // the sum might not fit
+			return &messages.FieldError{Field: field, Reason: fmt.Sprintf(
+				"%s: with it there are more than the %d bytes that the worker takes: see LONGSHORE_WORKSPACE_BYTES",
+				strict.Shown(f.Path), s.limits.Total)}
+		}
+		size += f.Size
+	}
+	return nil
+}
+
+// contents stores those that the task brings and looks for the others. The error is that of the first one.
+func (s *saving) contents(ctx context.Context, all []content) error {
+	wrong := make([]error, len(all))
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range all {
+		group.Go(func() error {
+			err := s.content(each, &all[i])
+			if _, ok := errors.AsType[*messages.FieldError](err); ok { // which comes first, is seen when all have been tried
+				wrong[i], err = err, nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, err := range wrong {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *saving) content(ctx context.Context, c *content) error {
+	size, ok, err := s.Stat(ctx, s.run.Tenant, c.file.Hash)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the content of %s: %w", c.file.Path, err)
+	case !ok && c.brought:
+		if err := s.Put(ctx, s.run.Tenant, c.file.Hash, int64(len(c.data)), bytes.NewReader(c.data)); err != nil {
+			return fmt.Errorf("store %s: %w", c.file.Path, err)
+		}
+		return nil
+	case !ok:
+		return &messages.FieldError{Field: c.hash, Reason: strict.Shown(c.file.Path) +
+			": no content with this hash is stored: upload it, and submit the task within an hour"}
+	case size != c.file.Size:
+		return &messages.FieldError{Field: c.as, Reason: fmt.Sprintf(
+			"%s: the content with this hash has %d bytes, not %d", strict.Shown(c.file.Path), size, c.file.Size)}
+	default:
+		return nil
+	}
+}
