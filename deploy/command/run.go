@@ -20,7 +20,7 @@ type runFlags struct {
 	output                                    render.Format
 	maxSteps                                  int
 	files                                     []string
-	attach                                    []string
+	attach, with                              []string
 	scratch                                   bool // the files are removed at the end
 	yes, overwrite                            bool // of what a fleet elsewhere has changed in the workspace
 	ask                                       *report.Asker
@@ -44,6 +44,10 @@ func (p *Process) runCommand() *cobra.Command {
 				return errors.New("give the task as one argument, in quotes")
 			case len(args) == 0 && len(f.attach) > 0:
 				return errors.New("--attach goes with the text of a task: longshore run \"TEXT\" --attach FILE")
+			case len(args) == 0 && len(f.with) > 0:
+				return errors.New("--with goes with the text of a task: longshore run \"TEXT\" --with FILE; a task of --file has files of its own")
+			case len(f.with) > 0 && f.workspace != "":
+				return errors.New("--with and --workspace: the run works in that folder as it is; put the file there")
 			case len(args) == 0 && len(f.files) == 0:
 				return errors.New("give a task: longshore run \"TEXT\"")
 			case len(args) == 1 && len(f.files) > 0:
@@ -79,6 +83,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
+	flags.StringArrayVar(&f.with, "with", nil, render.WithHelp)
 	f.output.Register(cmd)
 	return cmd
 }

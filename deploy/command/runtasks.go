@@ -54,7 +54,11 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 		if err != nil {
 			return nil, err
 		}
-		tasks = append(tasks, messages.Task{Input: input})
+		files, err := render.With(f.with)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, messages.Task{Input: input, Files: files})
 	}
 	for i := range tasks {
 		t := &tasks[i]

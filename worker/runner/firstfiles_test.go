@@ -85,7 +85,7 @@ func TestRunBeginsWithTheFilesOfItsTask(t *testing.T) {
 	if !ok || saved.Step != 0 || saved.Files != 3 || saved.Added != 3 || saved.Bytes != 8+2+5 {
 		t.Fatalf("the first entry says %+v", begin[1])
 	}
-	task := begin[0].(*record.Started).Task //nolint:forcetypeassert // the first record of every log
+	task := begin[0].(*record.Started).Task
 	for _, f := range task.Files {
 		if f.Text != nil || f.Data != nil || f.Hash == "" {
 			t.Errorf("the log holds the content of %s", f.Path)

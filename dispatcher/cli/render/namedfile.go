@@ -28,10 +28,6 @@ func ReadFile(cmd *cobra.Command, name string, limit int64) ([]byte, error) {
 	return data, FileError(err)
 }
 
-// ReadTask reads a file with a task as JSON, or the standard input for "-". What is wrong with the file is an
-// *UsageError.
-func ReadTask(cmd *cobra.Command, name string) ([]byte, error) { return ReadFile(cmd, name, MaxTask) }
-
 // FileError adds to an error about a file the way that a pipe may take.
 func FileError(err error) error {
 	if errors.Is(err, document.ErrNotRegular) {

@@ -31,6 +31,7 @@ type order struct {
 	webhook  string
 	attach   []string
 	folder   string
+	with     []string
 }
 
 // submissions are the commands that submit tasks.
@@ -67,6 +68,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the run has ended")
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
 	flags.StringVar(&o.folder, "workspace", "", "folder to upload: the run has its files before its first step")
+	flags.StringArrayVar(&o.with, "with", nil, render.WithHelp)
 	return cmd
 }
 
@@ -74,7 +76,14 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 	if err := o.fill(cmd); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("workspace") && len(o.with) > 0 {
+		return render.Usagef("--workspace and --with: give only one of them")
+	}
 	if err := o.delay(c.Options.Now()); err != nil {
+		return err
+	}
+	var err error
+	if o.task.Files, err = render.With(o.with); err != nil {
 		return err
 	}
 	if text == render.FromInput {
@@ -88,7 +97,6 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		}
 		text = string(data)
 	}
-	var err error
 	if o.task.Input, err = render.Attach(cmd, text, o.attach); err != nil {
 		return err
 	}
