@@ -73,6 +73,7 @@ var forbidden = map[string][]string{
 
 	"dispatcher/cli/render":  {"dispatcher/cli/report", "dispatcher/cli/conn"},
 	"dispatcher/cli/report":  {"dispatcher/cli/conn"},
+	"dispatcher/cli/folder":  {"dispatcher/cli/conn", "dispatcher/cli/report", "dispatcher/cli/runs", "dispatcher/cli/catalog", "dispatcher/cli/admin", "dispatcher/cli/top"},
 	"dispatcher/cli/conn":    {"dispatcher/cli/runs", "dispatcher/cli/catalog", "dispatcher/cli/admin", "dispatcher/cli/top"},
 	"dispatcher/cli/runs":    {"dispatcher/cli/catalog", "dispatcher/cli/admin", "dispatcher/cli/top"},
 	"dispatcher/cli/catalog": {"dispatcher/cli/runs", "dispatcher/cli/admin", "dispatcher/cli/top"},

@@ -234,6 +234,18 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 	return ask[control.RunStatus](ctx, c, control.SubjectCancel, control.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason})
 }
 
+// ErrNotSteered means that a run was not told: it has not begun or has ended, was told too much, or something else
+// under the same control id. The error says which.
+var ErrNotSteered = control.ErrNotSteered
+
+// Steer tells a run something, which the model reads before its next call; what is in progress is not aborted, and a run that
+// waits keeps waiting. When it returns nil the message is recorded. S.Tenant and s.ID are those of run; s.Control makes it
+// safe to repeat.
+func (c *Client) Steer(ctx context.Context, run messages.Ref, s control.SteerRequest) (*control.RunStatus, error) {
+	s.Tenant, s.ID = run.Tenant, run.Run
+	return ask[control.RunStatus](ctx, c, control.SubjectSteer, s)
+}
+
 // Fork makes a new run that begins with the steps of another one before f.At, which is made anew, perhaps with another
 // agent or model; f.Tenant and f.ID are those of run. What tools did in the steps that are kept is not done again, and
 // the run starts with the files that they saved. It is stored when this returns; the same fork with the same f.NewID

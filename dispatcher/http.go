@@ -89,6 +89,7 @@ type call struct {
 	header       map[string]string
 	body         []byte
 	stream       io.Reader // instead of body
+	length       int64     // of the stream, where it is known
 	media        string    // of the body; default JSON
 	accept       string
 }
@@ -106,6 +107,9 @@ func (r *remote) do(ctx context.Context, c call) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, c.method, to, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the dispatcher: %w", err)
+	}
+	if c.length > 0 {
+		req.ContentLength = c.length
 	}
 	if c.tenant != "" {
 		req.Header.Set(control.HeaderTenant, c.tenant)

@@ -22,6 +22,8 @@ type runFlags struct {
 	files                                     []string
 	attach, with                              []string
 	scratch                                   bool // the files are removed at the end
+	yes, overwrite                            bool // of what a fleet elsewhere has changed in the workspace
+	ask                                       *report.Asker
 }
 
 // runCommand is `longshore run`.
@@ -31,6 +33,8 @@ func (p *Process) runCommand() *cobra.Command {
 		Use: "run [TEXT|-]", Short: "Run a task to its end and print its result",
 		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
 			"With NATS_URL or LONGSHORE_URL it uses that fleet; otherwise it starts one in this process until the run has ended.\n\n" +
+			"With a fleet elsewhere --workspace uploads the folder, without what .longshoreignore and .gitignore list, links, and what looks\n" +
+			"like a secret. At the end it shows what the run has changed, and asks before it writes any of it.\n\n" +
 			"It exits with 0 if every run completed, 1 if one failed, 2 if the command line was wrong.",
 		Example: "  longshore run \"Write a haiku about harbours into haiku.txt\" --workspace .\n" +
 			"  longshore run --agents deploy/examples/agents --file deploy/examples/tasks/haiku.json",
@@ -61,7 +65,11 @@ func (p *Process) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(f.watch(cmd, client, tasks), done())
+			work := f.watch
+			if f.workspace != "" && f.process.fleetElsewhere() {
+				work = f.workElsewhere
+			}
+			return errors.Join(work(cmd, client, tasks), done())
 		},
 	}
 	flags := cmd.Flags()
@@ -69,7 +77,9 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringVar(&f.session, "session", "", "name of the conversation that the task belongs to")
 	flags.StringVar(&f.tenant, "tenant", "", "tenant of the task (default \"default\")")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "maximum number of steps (default: the agent's)")
-	flags.StringVar(&f.workspace, "workspace", "", "folder to work in directly; only with the fleet in this process")
+	flags.StringVar(&f.workspace, "workspace", "", "folder to work in: directly, or with a fleet elsewhere on a copy whose changes are brought back")
+	flags.BoolVar(&f.yes, "yes", false, "with a fleet elsewhere: write the changes of a run that has completed to --workspace without asking")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "with a fleet elsewhere: also replace files of --workspace that changed here meanwhile")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for standard input; may be repeated")
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
@@ -83,7 +93,8 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	options := f.process.terminal(steps, results)
 	if in, ok := cmd.InOrStdin().(*os.File); ok && render.IsTerminal(in) && render.IsTerminal(steps) {
-		options.Ask = report.NewAsker(in)
+		f.ask = report.NewAsker(in)
+		options.Ask = f.ask
 	}
 	if !f.process.fleetElsewhere() {
 		options.Ephemeral = true

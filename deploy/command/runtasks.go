@@ -15,8 +15,14 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	if cmd.Flags().Changed("max-steps") && f.maxSteps < 1 {
 		return nil, usageError("--max-steps must be at least 1")
 	}
-	if f.process.fleetElsewhere() && (f.workspace != "" || f.agents != "") {
-		return nil, usageError("--workspace and --agents need the fleet in this process: unset NATS_URL and LONGSHORE_URL")
+	elsewhere := f.process.fleetElsewhere()
+	switch {
+	case elsewhere && f.agents != "":
+		return nil, usageError("--agents needs the fleet in this process: unset NATS_URL and LONGSHORE_URL")
+	case elsewhere && f.workspace != "" && len(f.files) > 1:
+		return nil, usageError("--workspace goes with one task when the fleet is elsewhere: give one --file")
+	case (f.yes || f.overwrite) && (f.workspace == "" || !elsewhere):
+		return nil, usageError("--yes and --overwrite go with --workspace and a fleet elsewhere (NATS_URL or LONGSHORE_URL)")
 	}
 	if f.workspace != "" {
 		if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
@@ -59,6 +65,9 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 		t.Agent, t.Session, t.Tenant = cmp.Or(f.agent, t.Agent), cmp.Or(f.session, t.Session), cmp.Or(f.tenant, t.Tenant)
 		if f.maxSteps != 0 {
 			t.Limits = &messages.Limits{MaxSteps: f.maxSteps}
+		}
+		if elsewhere && f.workspace != "" && (t.HasFiles() || t.Workspace != "") {
+			return nil, usageError("--workspace: the task has files or a workspace of its own")
 		}
 		t.SetDefaults()
 		if err := t.Validate(); err != nil {

@@ -13,11 +13,14 @@ type Dev struct {
 	Serving
 	Runs
 	Encryption
+	UploadBytes int64 `env:"LONGSHORE_UPLOAD_BYTES" envDefault:"1073741824" help:"bytes of a tenant's uploads that no run refers to yet"`
 }
 
 // Dispatcher is the dispatcher of the fleet in one process.
 func (s *Dev) Dispatcher() Dispatcher {
-	return Dispatcher{Serving: s.Serving, MaxInput: s.MaxInput, Replicas: 1, Encryption: s.Encryption}
+	return Dispatcher{
+		Serving: s.Serving, MaxInput: s.MaxInput, FileBytes: s.WorkspaceBytes, UploadBytes: s.UploadBytes, Replicas: 1, Encryption: s.Encryption,
+	}
 }
 
 // Worker is the worker of the fleet in one process.
@@ -29,5 +32,7 @@ func (s *Dev) Worker() Worker {
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
-	return first(errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), s.Serving.Check(), s.Runs.Check()))
+	return first(errors.Join(
+		s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), s.Serving.Check(), s.Runs.Check(), checkUploads(s.WorkspaceBytes, s.UploadBytes),
+	))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/files"
 )
 
 // Dispatcher is the environment of `longshore dispatcher`.
@@ -21,6 +22,8 @@ type Dispatcher struct {
 	DeadMaxAge   time.Duration `env:"LONGSHORE_DEAD_MAX_AGE"     envDefault:"720h" help:"how long dead letters are kept"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"interval between sweeps for stuck runs"`
 	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
+	FileBytes    int64         `env:"LONGSHORE_WORKSPACE_BYTES"  envDefault:"268435456"  help:"bytes that an uploaded file may have; as for the workers"`
+	UploadBytes  int64         `env:"LONGSHORE_UPLOAD_BYTES"     envDefault:"1073741824" help:"bytes of a tenant's uploads that no run refers to yet"`
 	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs people's decisions"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
 }
@@ -31,6 +34,11 @@ func (s *Dispatcher) Streams() bus.Streams {
 		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
 		LogsMaxAge: s.LogsMaxAge, LogsMaxBytes: s.LogsMaxBytes,
 	}
+}
+
+// Uploads are what callers may upload.
+func (s *Dispatcher) Uploads() files.UploadLimits {
+	return files.UploadLimits{Content: s.FileBytes, Pending: s.UploadBytes}
 }
 
 // Check returns an *Error.
@@ -50,8 +58,23 @@ func (s *Dispatcher) Check() error {
 	case s.Sweep < time.Second:
 		return Errorf("LONGSHORE_SWEEP: must be at least 1s")
 	}
-	return first(errors.Join(checkMaxInput(s.MaxInput), s.CheckEncryption()))
+	return first(errors.Join(checkMaxInput(s.MaxInput), s.CheckEncryption(), checkUploads(s.FileBytes, s.UploadBytes)))
 }
 
 // minMaxAge is the streams' window of duplicates, which may not be longer than their messages are kept.
 const minMaxAge = 2 * time.Minute
+
+// checkUploads takes 0, which the environment does not give, for the default.
+func checkUploads(file, pending int64) error {
+	switch {
+	case file < 0 || file > maxFileBytes:
+		return Errorf("LONGSHORE_WORKSPACE_BYTES: must be 1 to %d", maxFileBytes)
+	case pending < 0 || pending > maxFileBytes:
+		return Errorf("LONGSHORE_UPLOAD_BYTES: must be 1 to %d", maxFileBytes)
+	default:
+		return nil
+	}
+}
+
+// maxFileBytes bounds what the files of a run, or the uploads of a tenant, may have together.
+const maxFileBytes int64 = 1 << 40

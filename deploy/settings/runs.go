@@ -42,8 +42,8 @@ func (s *Runs) Check() error {
 	switch {
 	case s.WorkspaceFiles < 0 || s.WorkspaceFiles > 1_000_000:
 		return Errorf("LONGSHORE_WORKSPACE_FILES: must be 1 to 1000000")
-	case s.WorkspaceBytes < 0 || s.WorkspaceBytes > 1<<40:
-		return Errorf("LONGSHORE_WORKSPACE_BYTES: must be 1 to %d", int64(1<<40))
+	case s.WorkspaceBytes < 0 || s.WorkspaceBytes > maxFileBytes:
+		return Errorf("LONGSHORE_WORKSPACE_BYTES: must be 1 to %d", maxFileBytes)
 	case s.WorkspaceKeep < 0 || s.WorkspaceKeep > 0 && s.WorkspaceKeep < time.Minute:
 		return Errorf("LONGSHORE_WORKSPACE_KEEP: must be at least 1m")
 	}

@@ -52,6 +52,7 @@ type API struct {
 	cfg     Config
 	mux     *http.ServeMux
 	lite    turns // of /run-lite
+	uploads uploading
 	deltas  *deltas
 	origins http.CrossOriginProtection
 

@@ -50,16 +50,20 @@ func dispatch(t *testing.T, natsURL string) (url string) {
 	}
 }
 
+// hashOfX is the SHA-256 of the text x.
+const hashOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
 // asks makes a valid request of each operation that needs NATS.
 func asks(op api.Operation) (path, body string) {
 	bodies := map[string]string{
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"x"}`, "giveFeedback": `{"score":1}`, "decideApproval": `{"call":"c","decision":"approve"}`,
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 		"putSchedule": `{"every":"24h","task":{"input":"x"}}`, "applyAgent": `{"name":"x","instructions":"Be brief."}`, "putPrompt": `{"text":"x"}`,
+		"missingFiles": `{"hashes":["` + hashOfX + `"]}`, "uploadFiles": `{"contents":[{"hash":"` + hashOfX + `","data":"eA=="}]}`, "putFile": "x",
 		"putQuota": `{"maxQueued":5}`, "pause": `{"kind":"tenant","name":"x","reason":"x"}`, "validatePrompt": `{"id":"x","text":"x"}`,
 	}
 	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt"}
-	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1").Replace(op.Path)
+	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1", "{sha256}", hashOfX).Replace(op.Path)
 	return path + queries[op.ID], bodies[op.ID]
 }
 

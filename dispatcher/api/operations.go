@@ -20,6 +20,7 @@ func operations(ops control.Table) []operation {
 //	submitBatch   a body of lines, answered while it is read
 //	batchResults  an answer of lines
 //	getFile       the bytes of a file, by ranges
+//	putFile       a body of any kind, read part by part
 //	runLite       waits for a run and streams it; its problems have a form of their own
 func streams() []operation {
 	run := "{id}"
@@ -85,6 +86,7 @@ func streams() []operation {
 		},
 		getLogsOperation(),
 		getFileOperation(),
+		putFileOperation(),
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/why"
 	"github.com/longshore-run/longshore/dispatcher/service/workers"
 	"github.com/longshore-run/longshore/dispatcher/service/workspaces"
+	stored "github.com/longshore-run/longshore/messages/bus/files"
 )
 
 // owners answer the requests, each those about one noun. Those that others are built on stand first.
@@ -77,7 +78,7 @@ func newOwners(cfg *Config, has stores) owners {
 	})
 	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
 	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
-	o.files = files.New(files.Config{Store: has.files, Log: controller.Log, Runs: o.runs, Room: room})
+	o.files = files.New(files.Config{Store: has.files, Uploads: stored.NewUploads(has.files, cfg.Uploads), Log: controller.Log, Runs: o.runs, Room: room})
 	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})

@@ -51,6 +51,7 @@ type Config struct {
 	MaxInput   int                   // bytes of a task's input; default messages.MaxInput
 	Retain     time.Duration         // how long a run's log is kept after its end; default 7 days
 	Batches    time.Duration         // between two looks at all batches; default 5 s
+	Uploads    files.UploadLimits    // of contents that tasks are to refer to
 	Log        *slog.Logger          // default: discard
 
 	// Operations are what is answered, over NATS and to Answer; default control.Operations(). Handlers answer those that are not

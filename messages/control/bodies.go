@@ -141,3 +141,13 @@ type NewKey struct {
 	Key string `json:"key"` // shown this once: the fleet keeps its hash
 	APIKey
 }
+
+// Hashes is the body of a question for contents.
+type Hashes struct {
+	Hashes []string `json:"hashes"` // at most 1000
+}
+
+// Contents is the body of an upload.
+type Contents struct {
+	Contents []Uploaded `json:"contents"` // at most 1000
+}

@@ -99,6 +99,10 @@ func idTaken() Failure {
 	return conflict(ErrConflict, "The id is that of another task.")
 }
 
+func uploadsFull() Failure {
+	return Failure{Err: ErrUploadsFull, Status: statusTooMany, Code: messages.CodeRateLimited, Text: "The tenant has as much uploaded as it may without a run that refers to it."}
+}
+
 func noIndex() Failure {
 	return Failure{Err: ErrNoIndex, Status: statusNotImplemented, Code: messages.CodeInternal, Text: "This dispatcher has no index of runs, or cannot ask it now."}
 }

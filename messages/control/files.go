@@ -1,7 +1,9 @@
 package control
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -51,7 +53,7 @@ func checkVersion(step *int, hash string) error {
 	case step != nil && *step < 0:
 		return &messages.FieldError{Field: "step", Reason: "must be 0 or more"}
 	case hash != "" && !manifest.ValidHash(hash):
-		return &messages.FieldError{Field: "manifest", Reason: "must be 64 hexadecimal digits in lower case"}
+		return &messages.FieldError{Field: "manifest", Reason: wrongHash}
 	default:
 		return nil
 	}
@@ -157,4 +159,123 @@ func StatusOfWorkspace(w *messages.Workspace, tenant, name string) WorkspaceStat
 	return WorkspaceStatus{
 		Tenant: tenant, Name: name, Files: w.Files, Bytes: w.Bytes, Manifest: w.Manifest, Run: w.Run, Step: w.Step, Updated: w.Time,
 	}
+}
+
+// Requests that store contents before a task refers to them.
+const (
+	SubjectMissing    = "longshore.missing"    // MissingRequest -> MissingReply
+	SubjectUpload     = "longshore.upload"     // UploadRequest -> UploadReply
+	SubjectUploadPart = "longshore.uploadpart" // PartRequest -> PartReply
+)
+
+// MaxContents is how many contents one request names at most.
+const MaxContents = 1000
+
+// What an upload means when it fails.
+var (
+	ErrNoUpload    = errors.New("no such upload")
+	ErrUploadsFull = errors.New("too much is uploaded that no run refers to yet")
+)
+
+// Content names what is stored.
+type Content struct {
+	Hash string `json:"hash"` // SHA-256, in hex
+	Size int64  `json:"size"` // in bytes
+}
+
+// MissingRequest asks which contents the tenant has not stored. The others stay for half an hour at least, within which a task may refer
+// to them.
+type MissingRequest struct {
+	Tenant string   `json:"tenant,omitempty"` // default "default"
+	Hashes []string `json:"hashes"`           // at most 1000
+}
+
+// Check returns a *FieldError.
+func (r *MissingRequest) Check() error {
+	if n := len(r.Hashes); n < 1 || n > MaxContents {
+		return &messages.FieldError{Field: "hashes", Reason: fmt.Sprintf("must be 1 to %d", MaxContents)}
+	}
+	for i, hash := range r.Hashes {
+		if !manifest.ValidHash(hash) {
+			return &messages.FieldError{Field: "hashes[" + strconv.Itoa(i) + "]", Reason: wrongHash}
+		}
+	}
+	return nil
+}
+
+const wrongHash = "must be 64 hexadecimal digits in lower case"
+
+// MissingReply has those of the hashes that must be uploaded.
+type MissingReply struct {
+	Missing []string `json:"missing"`
+}
+
+// UploadRequest stores contents that fit one request.
+type UploadRequest struct {
+	Tenant   string     `json:"tenant,omitempty"` // default "default"
+	Contents []Uploaded `json:"contents"`         // at most 1000
+}
+
+// Uploaded is a content that is uploaded.
+type Uploaded struct {
+	Hash string `json:"hash"`
+	Data []byte `json:"data"`
+}
+
+// Check returns a *FieldError. Data of another hash is one.
+func (r *UploadRequest) Check() error {
+	if n := len(r.Contents); n < 1 || n > MaxContents {
+		return &messages.FieldError{Field: "contents", Reason: fmt.Sprintf("must be 1 to %d", MaxContents)}
+	}
+	for i := range r.Contents {
+		if manifest.HashOf(r.Contents[i].Data) != r.Contents[i].Hash {
+			return &messages.FieldError{Field: "contents[" + strconv.Itoa(i) + "].hash", Reason: "is not the SHA-256 of the data"}
+		}
+	}
+	return nil
+}
+
+// UploadReply says what is stored.
+type UploadReply struct {
+	Contents []Content `json:"contents"`
+}
+
+// PartRequest uploads a part of a content that does not fit one request. Parts come in order, all but the last of the same length; each
+// may be sent again. The upload ends with the last part, or when it has taken half an hour.
+type PartRequest struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+
+	Content
+
+	Upload string `json:"upload,omitempty"` // as the reply to the first part names it
+	Offset int64  `json:"offset,omitempty"`
+	Data   []byte `json:"data,omitempty"`
+	GiveUp bool   `json:"giveUp,omitempty"` // remove what the upload has stored; it has no data then
+}
+
+// Check returns a *FieldError.
+func (r *PartRequest) Check() error {
+	switch {
+	case !manifest.ValidHash(r.Hash):
+		return &messages.FieldError{Field: "hash", Reason: wrongHash}
+	case r.Size < 1:
+		return &messages.FieldError{Field: "size", Reason: "must be at least 1: upload an empty content at once"}
+	case r.Offset < 0 || r.Offset >= r.Size:
+		return &messages.FieldError{Field: "offset", Reason: "must be within the content"}
+	case r.GiveUp && len(r.Data) > 0:
+		return &messages.FieldError{Field: "data", Reason: "cannot be combined with giveUp"}
+	case (r.Offset > 0 || r.GiveUp) && r.Upload == "":
+		return &messages.FieldError{Field: "upload", Reason: "is missing"}
+	case !r.GiveUp && len(r.Data) == 0:
+		return &messages.FieldError{Field: "data", Reason: "is missing"}
+	default:
+		return nil
+	}
+}
+
+// PartReply says how far an upload is.
+type PartReply struct {
+	Upload string `json:"upload,omitempty"` // to be named with the next part; absent: the content was stored already
+	Next   int64  `json:"next"`             // offset of the next part
+	Done   bool   `json:"done,omitempty"`   // the content is stored and has its hash
 }

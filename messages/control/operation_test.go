@@ -58,6 +58,11 @@ func filled(t *testing.T, v reflect.Value, name string) {
 			v.SetBytes([]byte(`{"id":"x"}`))
 		} else if v.Type().Elem().Kind() == reflect.String {
 			v.Set(reflect.Append(v, reflect.ValueOf("x-"+name).Convert(v.Type().Elem()), reflect.ValueOf("y").Convert(v.Type().Elem())))
+		} else if v.Type() == reflect.TypeFor[[]control.Uploaded]() {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			filled(t, v.Index(0), name)
+		} else if v.Type() == reflect.TypeFor[[]byte]() {
+			v.SetBytes([]byte(name))
 		}
 	}
 }

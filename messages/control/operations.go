@@ -163,6 +163,28 @@ func runs() []Operation {
 	}
 }
 
+func uploads() []Operation {
+	return []Operation{
+		{
+			Subject: SubjectMissing, Asks: MissingRequest{}, Reply: MissingReply{}, Tenants: true,
+			ID: "missingFiles", Tag: "files", Summary: "Ask which contents must be uploaded", Needs: Submit, Method: "POST", Path: "/v1/files:missing",
+			Text: "Contents are named by the SHA-256 of their bytes, and each tenant has its own. Those that are not missing stay for half an hour at " +
+				"least, within which a task may refer to them.",
+			Body: Hashes{},
+		},
+		{
+			Subject: SubjectUpload, Asks: UploadRequest{}, Reply: UploadReply{}, Tenants: true, Failures: failures(uploadsFull()),
+			ID: "uploadFiles", Tag: "files", Summary: "Upload contents", Needs: Submit, Method: "POST", Path: "/v1/files",
+			Text: "Many small ones at once, as base64. What is stored already costs nothing. A content that no run refers to is removed after an hour.",
+			Body: Contents{},
+		},
+		{
+			Subject: SubjectUploadPart, Summary: "Upload a part of a content", Asks: PartRequest{}, Reply: PartReply{}, Tenants: true,
+			Failures: failures(conflict(ErrNoUpload, "There is no such upload, it has taken too long, or the part does not fit it."), uploadsFull()),
+		},
+	}
+}
+
 func people() []Operation {
 	once := list(Parameter{Name: HeaderIdempotency, Text: "The same decision with the same key counts once; repeating it succeeds."})
 	return []Operation{

@@ -30,7 +30,9 @@ func (t Table) OverNATS() Table {
 
 // own is the table of Longshore itself, made once.
 var own = sync.OnceValue(func() Table { //nolint:gochecknoglobals // a constant, made once
-	return slices.Concat(runs(), people(), sessions(), workspaces(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists())
+	return slices.Concat(
+		runs(), uploads(), people(), sessions(), workspaces(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists(),
+	)
 })
 
 // Operations returns the table of Longshore itself, by noun. It is a copy, which the caller may append to.

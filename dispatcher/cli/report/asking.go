@@ -60,6 +60,36 @@ func (a *Asker) line(ctx context.Context) (string, error) {
 	}
 }
 
+// Confirm asks a question that is answered with yes or no; an empty line is the standard answer. The error io.EOF says that the input has
+// ended.
+func (a *Asker) Confirm(ctx context.Context, out io.Writer, question string, standard bool) (bool, error) {
+	answers := " [y/N] "
+	if standard {
+		answers = " [Y/n] "
+	}
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	for {
+		if err := render.Write(out, render.Visible(question)+answers); err != nil {
+			return false, err
+		}
+		text, err := a.line(ctx)
+		if err != nil {
+			return false, err
+		}
+		if text == "" {
+			return standard, nil
+		}
+		if yes, _, understood := decision(text); understood {
+			return yes, nil
+		}
+	}
+}
+
 // attend prompts for the decision or answer that an event says the run waits for, and sends it. It returns a *NeedsPerson if there is
 // no terminal to prompt on.
 func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messages.Ref, e *messages.Event, r *Reporter, advice string) error {

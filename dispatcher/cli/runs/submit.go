@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/folder"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -28,6 +30,7 @@ type order struct {
 	at, in   string
 	webhook  string
 	attach   []string
+	folder   string
 	with     []string
 }
 
@@ -65,6 +68,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.task.By, "by", c.Options.User, "your name, which is stored with the task")
 	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the run has ended")
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
+	flags.StringVar(&o.folder, "workspace", "", "folder to upload: the run has its files before its first step")
 	flags.StringArrayVar(&o.with, "with", nil, render.WithHelp)
 	return cmd
 }
@@ -72,6 +76,9 @@ func (c submissions) submit() *cobra.Command {
 func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error {
 	if err := o.fill(cmd); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("workspace") && len(o.with) > 0 {
+		return render.Usagef("--workspace and --with: give only one of them")
 	}
 	if err := o.delay(c.Options.Now()); err != nil {
 		return err
@@ -98,6 +105,9 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		return render.Misuse(err)
 	}
 	return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+		if err := o.upload(cmd, client); err != nil {
+			return render.OneLine(err)
+		}
 		id, err := client.Submit(cmd.Context(), o.task)
 		run := messages.Ref{Tenant: o.Tenant, Run: id}
 		if err != nil {
@@ -112,6 +122,20 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		}
 		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run)))
 	})
+}
+
+// upload takes the folder of --workspace to the fleet.
+func (o *order) upload(cmd *cobra.Command, client *dispatcher.Client) error {
+	if !cmd.Flags().Changed("workspace") {
+		return nil
+	}
+	f, err := folder.Scan(cmd.Context(), o.folder)
+	if err != nil {
+		return err
+	}
+	out := cmd.ErrOrStderr()
+	o.task.Manifest, err = f.Send(cmd.Context(), client, o.Tenant, out, render.IsTerminal(out))
+	return errors.Join(err, f.Close())
 }
 
 // fill puts what the flags say into the task. A flag that is given counts, also when it is empty: a script's empty

@@ -1,4 +1,5 @@
-// Package files answers with the files of runs: which there were after a step, and what they hold.
+// Package files answers with the files of runs: which there were after a step, and what they hold. It also stores contents that tasks
+// are to refer to.
 //
 // A file is found by a run that has it, never by its hash alone, so a request sees no more than the tenant's own runs show.
 package files
@@ -23,10 +24,11 @@ import (
 
 // Config is what Files works with.
 type Config struct {
-	Store *files.Store
-	Log   runlog.Log
-	Runs  *runs.Runs
-	Room  request.Room
+	Store   *files.Store
+	Uploads *files.Uploads
+	Log     runlog.Log
+	Runs    *runs.Runs
+	Room    request.Room
 }
 
 // Files answers with the files of runs.
@@ -43,6 +45,10 @@ func (fs *Files) Handlers() request.Handlers {
 	return request.Handlers{
 		control.SubjectFiles: request.Read(fs.list),
 		control.SubjectFile:  request.Read(fs.file),
+
+		control.SubjectMissing:    request.Read(fs.missing),
+		control.SubjectUpload:     request.Read(fs.upload),
+		control.SubjectUploadPart: request.Read(fs.part),
 	}
 }
 

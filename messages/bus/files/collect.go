@@ -119,6 +119,8 @@ type tenantFiles struct {
 	heads map[string]oldHead
 	puts  map[[2]string]bool // storings with old parts, by hash and put
 	refs  map[string]bool    // manifests
+
+	uploads map[string]uint64 // old entries of uploads, with their sequences
 }
 
 type oldHead struct {
@@ -129,7 +131,7 @@ type oldHead struct {
 func (c *collection) tenant(name string) *tenantFiles {
 	t := c.tenants[name]
 	if t == nil {
-		t = &tenantFiles{map[string]oldHead{}, map[[2]string]bool{}, map[string]bool{}}
+		t = &tenantFiles{map[string]oldHead{}, map[[2]string]bool{}, map[string]bool{}, map[string]uint64{}}
 		c.tenants[name] = t
 	}
 	return t
@@ -144,6 +146,8 @@ func (c *collection) take(m *bus.TailMessage, began time.Time) {
 	switch {
 	case s[2] == "head" && manifest.ValidHash(s[3]):
 		c.tenant(s[1]).heads[s[3]] = oldHead{m.Seq, m.Header.Get(headerPut)}
+	case strings.HasPrefix(m.Subject, uploadsPrefix(s[1])):
+		c.tenant(s[1]).uploads[m.Subject] = m.Seq
 	case s[2] == "part" && len(s) == 6 && manifest.ValidHash(s[3]) && strict.ValidToken(s[4]):
 		c.tenant(s[1]).puts[[2]string{s[3], s[4]}] = true
 	case s[2] == "ref" && m.Time.Before(began.Add(-strayAge)):
@@ -242,7 +246,7 @@ func (c *collection) workspaces(ctx context.Context) error {
 func (c *collection) sweep(ctx context.Context, tenant string, t *tenantFiles) error {
 	live := make(map[string]bool, len(t.refs))
 	for hash := range t.refs {
-		if len(t.heads) == 0 {
+		if len(t.heads) == 0 && len(t.uploads) == 0 {
 			break
 		}
 		live[hash] = true
@@ -273,12 +277,39 @@ func (c *collection) sweep(ctx context.Context, tenant string, t *tenantFiles) e
 			return fmt.Errorf("remove content %s of tenant %s: %w", hash, tenant, err)
 		}
 	}
+	for subject, seq := range t.uploads {
+		if err := c.upload(ctx, tenant, subject, seq, live); err != nil {
+			return fmt.Errorf("remove an upload of tenant %s: %w", tenant, err)
+		}
+	}
 	for p := range t.puts {
 		if err := c.parts(ctx, tenant, p[0], p[1]); err != nil {
 			return fmt.Errorf("remove parts of content %s of tenant %s: %w", p[0], tenant, err)
 		}
 	}
 	return nil
+}
+
+// upload removes the entry of an upload, unless it brought something that is stored and that nothing refers to: as long as it was found
+// from time to time, that counts.
+func (c *collection) upload(ctx context.Context, tenant, subject string, seq uint64, live map[string]bool) error {
+	m, ok, err := c.stream().Get(ctx, bus.Lookup{Last: subject})
+	if err != nil || !ok || m.Seq != seq || c.look {
+		return err
+	}
+	var e entry
+	if err := strict.Decode(m.Data, &e); err == nil { // what cannot be read counts for nothing
+		for _, piece := range e.Contents {
+			if live[piece.Hash] || check(tenant, piece.Hash) != nil {
+				continue
+			}
+			_, stored, err := c.stream().Get(ctx, bus.Lookup{Last: headSubject(tenant, piece.Hash)})
+			if err != nil || stored {
+				return err
+			}
+		}
+	}
+	return c.stream().Remove(ctx, seq)
 }
 
 // parts removes those of a storing that no head names: its content was removed, or stored again, or it was given up. No storing

@@ -35,13 +35,18 @@ func (st *Store) Open(ctx context.Context, tenant, hash string) (*Content, error
 	case !ok:
 		return nil, fmt.Errorf("read content %s: %w", hash, manifest.ErrMissing)
 	}
+	return st.content(ctx, tenant, hash, &m)
+}
+
+// content is the content that a message is the head of.
+func (st *Store) content(ctx context.Context, tenant, hash string, m *bus.Message) (*Content, error) {
 	c := &Content{st: st, tenant: tenant, hash: hash}
 	put := m.Header.Get(headerPut)
 	place := placeOf(tenant, hash, put, 0)
 	if put != "" {
 		place = placeOf(tenant, hash, put, headPart)
 	}
-	data := m.Data
+	data, err := m.Data, error(nil)
 	if put != "" || manifest.HashOf(data) != hash { // else it was stored in the clear, whatever it begins with
 		data, err = st.open(ctx, tenant, data, place)
 	} else {

@@ -7,6 +7,9 @@ func (st *Store) At(later time.Duration) *Store {
 	return &Store{bus: st.bus, sealer: st.sealer, now: func() time.Time { return time.Now().Add(later) }}
 }
 
+// When returns the store as it is at a time.
+func (st *Store) When(at time.Time) *Store { return &Store{st.bus, st.sealer, func() time.Time { return at }} }
+
 // What tests of failures need to know.
 const (
 	Inline   = inline

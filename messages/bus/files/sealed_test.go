@@ -42,6 +42,16 @@ func TestContentsAreSealed(t *testing.T) {
 		get(t, plain, "before", data)
 		get(t, st, "before", data)
 	}
+	sent := bytes.Repeat([]byte(planted+"?"), 2*files.PartSize/len(planted))
+	if _, err := upload(t, files.NewUploads(st, files.UploadLimits{}), "acme", sent, files.PartSize); err != nil {
+		t.Fatal(err)
+	}
+	get(t, st, "acme", sent)
+	for _, data := range [][]byte{small, large, sent} {
+		if size, ok, err := st.Stat(ctx, "acme", manifest.HashOf(data)); err != nil || !ok || size != int64(len(data)) {
+			t.Errorf("a content of %d bytes: %d %v %v", len(data), size, ok, err)
+		}
+	}
 	err := plain.Get(ctx, "acme", manifest.HashOf(small), 1<<20, io.Discard)
 	if !errors.Is(err, record.ErrNoKey) {
 		t.Errorf("without keys: %v", err)

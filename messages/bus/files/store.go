@@ -8,6 +8,7 @@
 //
 //	files.<tenant>.head.<hash>		a content, or where its parts are
 //	files.<tenant>.part.<hash>.<put>.<n>	a part; the put is the storing that made it
+//	files.<tenant>.part.upload.<put>.<n>	an upload, and how many bytes it counts: see Uploads
 //	files.<tenant>.ref.<run>.<hash>		the run has, or had, the files of that manifest
 //	files.<tenant>.named.<name>		the head of a named workspace
 package files
@@ -31,6 +32,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -100,10 +102,14 @@ func (st *Store) Stat(ctx context.Context, tenant, hash string) (size int64, ok 
 		if err != nil || !ok {
 			return 0, false, err
 		}
-		size, ok := sizeOf(&m)
-		if !ok { // a damaged head: to store the content again mends it
+		c, err := st.content(ctx, tenant, hash, &m)
+		switch {
+		case errors.Is(err, record.ErrNoKey):
+			return 0, false, err
+		case err != nil: // it is damaged, or in the clear where that is refused: to store the content again mends it
 			return 0, false, nil
 		}
+		size := c.Size
 		if st.now().Sub(m.Time) < fresh {
 			return size, true, nil
 		}
@@ -122,18 +128,6 @@ func (st *Store) Stat(ctx context.Context, tenant, hash string) (size int64, ok 
 		} // another one was faster, or an answer was lost
 	}
 	return 0, false, errors.New("too many others store the same content at once")
-}
-
-// sizeOf is the size of the content that a message is the head of; false: the head is damaged.
-func sizeOf(m *bus.Message) (int64, bool) {
-	if m.Header.Get(headerPut) == "" {
-		return int64(len(m.Data)), true
-	}
-	var h head
-	if strict.Decode(m.Data, &h) != nil || h.check() != nil {
-		return 0, false
-	}
-	return h.Size, true
 }
 
 // Put stores a content of size bytes; it reads no more of r. If r has less, or another content than the hash says, the error is
