@@ -37,6 +37,7 @@ func runDoctor(t *testing.T, environ []string, args ...string) (stdout string, e
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	environ = append([]string{"LONGSHORE_ENCRYPTION=off"}, environ...) // a later one wins
 	root := &cobra.Command{Use: "longshore"}
 	root.AddCommand(doctor.Command(doctor.Config{Environ: func() []string { return environ }, Version: version, Raw: true}))
 	cli.Usage(root)
@@ -169,6 +170,7 @@ func startFleet(t *testing.T, change ...func(*fleet.DevConfig)) *fleet.Dev {
 	for _, c := range change {
 		c(&cfg)
 	}
+	cfg.Encryption.Encryption = settings.EncryptionOff
 	dev, err := fleet.StartDev(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestAgeOfStoredLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=24h"}) // no dispatcher answers
-	r.expect(t, "streams", doctor.OK, "21")
+	r.expect(t, "streams", doctor.OK, "22")
 	r, _ = examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=48h"})
 	r.expect(t, "stream LOGS", doctor.Fail, "max_age is 24h0m0s, but must be 48h0m0s")
 }
@@ -109,7 +109,7 @@ func TestNATS(t *testing.T) {
 			nc, _ := connect(t, ns.ClientURL())
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
-		}, false, []expectation{{"nats server", doctor.Warn, "nothing listens there"}, {"streams", doctor.OK, "21"}, {"dispatcher", doctor.Fail, "none answers"}}},
+		}, false, []expectation{{"nats server", doctor.Warn, "nothing listens there"}, {"streams", doctor.OK, "22"}, {"dispatcher", doctor.Fail, "none answers"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()

@@ -166,7 +166,12 @@ func openLogs(ctx context.Context, environ []string) (*storedRuns, error) {
 		nc.Close()
 		return nil, err
 	}
-	s := &storedRuns{queue: taskqueue.New(b), sweeps: taskqueue.NewSweeps(b), logs: runlogs.New(b, runlogs.Config{}), close: nc.Close}
+	ring, err := fleet.Keys(b, &own.Encryption)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	s := &storedRuns{queue: taskqueue.New(b), sweeps: taskqueue.NewSweeps(b), logs: runlogs.New(b, runlogs.Config{Sealer: ring}), close: nc.Close}
 	s.controller = &runlog.Controller{Log: s.logs, Queue: s.queue, Events: s.logs, Sessions: sessions.New(b, s.logs), Semaphores: semaphores.New(b), Workspaces: files.New(b), Now: time.Now}
 	return s, nil
 }

@@ -41,7 +41,7 @@ func TestMCPServers(t *testing.T) {
 	look().expect(t, "mcp harbour", doctor.Fail, "disabled: berths")
 	site.Close()
 	look().expect(t, "mcp harbour", doctor.Fail, "connect")
-	environ[3] = "LONGSHORE_TOOLS=" + file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec: {mcp: {servers: {}}}\n")
+	environ[4] = "LONGSHORE_TOOLS=" + file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec: {mcp: {servers: {}}}\n")
 	look().expect(t, "tools", doctor.Fail, "spec.mcp.servers: must name")
 }
 

@@ -14,6 +14,7 @@ import (
 func destroyCommand(cfg Config) *cobra.Command {
 	var by string
 	var sure bool
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "destroy TENANT", Short: "Destroy the key of a tenant: what it encrypts can never be read again",
 		Long: "Destroy the key of a tenant. Its logs, files and memory can never be read again, in backups of NATS that were made later neither.\n" +
@@ -27,17 +28,19 @@ func destroyCommand(cfg Config) *cobra.Command {
 				if err := k.Destroy(ctx, args[0], by); err != nil {
 					return err
 				}
-				return render.Write(cmd.OutOrStdout(), fmt.Sprintf("the key of tenant %s is destroyed\n", args[0]))
+				return done(cmd, cfg, *asJSON, map[string]string{"destroyed": args[0]}, fmt.Sprintf("the key of tenant %s is destroyed\n", args[0]))
 			})
 		},
 	}
+	asJSON = render.OutputFlag(cmd)
 	cmd.Flags().StringVar(&by, "by", "", "name of who asks for it, which is kept")
 	cmd.Flags().BoolVar(&sure, "yes", false, "do it; it cannot be undone")
 	return cmd
 }
 
 func renewCommand(cfg Config) *cobra.Command {
-	return &cobra.Command{
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "renew TENANT", Short: "Give a tenant whose key was destroyed a new one",
 		Long: "Give a tenant whose key was destroyed a new one, for new values. What the old one encrypts stays unreadable.",
 		Args: oneTenant,
@@ -46,10 +49,20 @@ func renewCommand(cfg Config) *cobra.Command {
 				if err := k.Renew(ctx, args[0]); err != nil {
 					return err
 				}
-				return render.Write(cmd.OutOrStdout(), fmt.Sprintf("tenant %s has a key\n", args[0]))
+				return done(cmd, cfg, *asJSON, map[string]string{"renewed": args[0]}, fmt.Sprintf("tenant %s has a key\n", args[0]))
 			})
 		},
 	}
+	asJSON = render.OutputFlag(cmd)
+	return cmd
+}
+
+// done says what a command did, as JSON or as text.
+func done(cmd *cobra.Command, cfg Config, asJSON bool, v any, text string) error {
+	if asJSON {
+		return render.WriteJSON(cmd, v, cfg.Raw)
+	}
+	return render.Write(cmd.OutOrStdout(), text)
 }
 
 // oneTenant wants one argument, the name of a tenant.

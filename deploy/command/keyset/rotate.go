@@ -79,6 +79,7 @@ func promoteCommand(cfg Config) *cobra.Command {
 
 func tenantsCommand(cfg Config) *cobra.Command {
 	var tenant string
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "tenants", Short: "Give tenants new keys, encrypted with the key that writes",
 		Long: "Give each tenant, or one, a new key that writes, and encrypt its keyset with the key of LONGSHORE_KEYSET that writes. It needs a\n" +
@@ -93,16 +94,18 @@ func tenantsCommand(cfg Config) *cobra.Command {
 				if err := each(names, func(name string) error { return k.Rotate(ctx, name) }); err != nil {
 					return err
 				}
-				return render.Write(cmd.OutOrStdout(), render.Count(int64(len(names)), "tenant")+" with a new key\n")
+				return done(cmd, cfg, *asJSON, map[string]int{"tenants": len(names)}, render.Count(int64(len(names)), "tenant")+" with a new key\n")
 			})
 		},
 	}
+	asJSON = render.OutputFlag(cmd)
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only this tenant")
 	return cmd
 }
 
 func retireCommand(cfg Config) *cobra.Command {
-	return &cobra.Command{
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "retire FILE", Short: "Remove the keys that no longer write from the keyset of a file",
 		Long: "Remove the keys that do not write, unless the keyset of a tenant is still encrypted with one of them, which NATS is asked for. All\n" +
 			"processes must have the keyset with the key that writes by then.",
@@ -137,8 +140,10 @@ func retireCommand(cfg Config) *cobra.Command {
 				if err := write(args[0], next, true); err != nil {
 					return err
 				}
-				return render.Write(cmd.OutOrStdout(), "removed "+render.Count(int64(gone), "key")+"\n")
+				return done(cmd, cfg, *asJSON, map[string]int{"removed": gone}, "removed "+render.Count(int64(gone), "key")+"\n")
 			})
 		},
 	}
+	asJSON = render.OutputFlag(cmd)
+	return cmd
 }

@@ -174,7 +174,7 @@ func TestKeysOfATenantRotate(t *testing.T) {
 	if bytes.Equal(old[:9], newer[:9]) {
 		t.Error("the old key still writes")
 	}
-	mustOpen(t, there, "acme", newer, nil) // it had not heard of the key
+	mustOpen(t, there, "acme", newer, nil) // it has not seen the key yet
 	mustOpen(t, here, "acme", old, nil)
 	now.advance(keyring.MaxAge)
 	mustOpen(t, there, "acme", old, nil)
