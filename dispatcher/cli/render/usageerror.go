@@ -42,7 +42,9 @@ func flagOf(field string) string {
 		return "--max-steps"
 	case "labels":
 		name = "label"
-	case "tenant", "agent", "session", "workspace", "priority", "context", "requires":
+	case "workspace":
+		name = "named-workspace"
+	case "tenant", "agent", "session", "priority", "context", "requires":
 	default:
 		return field
 	}

@@ -57,7 +57,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "agent that works the task")
 	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
 	flags.StringVar(&o.task.Session, "session", "", "name of the session that the task belongs to")
-	flags.StringVar(&o.task.Workspace, "workspace", "", "name of the workspace whose files the run has, in turn with others")
+	flags.StringVar(&o.task.Workspace, "named-workspace", "", "name of the workspace whose files the run has, in turn with others")
 	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
 	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; the run waits until there is such a worker")
@@ -142,7 +142,7 @@ func (o *order) upload(cmd *cobra.Command, client *dispatcher.Client) error {
 // variable must not become a default.
 func (o *order) fill(cmd *cobra.Command) error {
 	for _, f := range []struct{ name, value string }{
-		{"tenant", o.Tenant}, {"id", o.task.ID}, {"agent", o.task.Agent}, {"session", o.task.Session}, {"workspace", o.task.Workspace},
+		{"tenant", o.Tenant}, {"id", o.task.ID}, {"agent", o.task.Agent}, {"session", o.task.Session}, {"named-workspace", o.task.Workspace},
 	} {
 		if cmd.Flags().Changed(f.name) && !strict.ValidToken(f.value) {
 			return render.Usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", f.name)
