@@ -429,6 +429,7 @@ func TestClientIsLight(t *testing.T) {
 
 // Configurations that take four fields or more of one value, and why each is not handed on whole.
 var copiedConfigs = map[string]string{
+	"deploy/settings/dev.go: Dispatcher of s":         "likewise, and three numbers for which a dispatcher of its own has variables of its own",
 	"deploy/settings/dev.go: Worker of s":             "its fields are the parts of the settings, each handed on whole",
 	"deploy/settings/dispatcher.go: bus.Streams of s": "packages outside deploy do not know the environment",
 	"deploy/fleet/access.go: jwks.Config of s":        "packages outside deploy do not know the environment, and the variables of settings.Access have one help",

@@ -39,7 +39,8 @@ func (d *dispatcherRole) setup(ctx context.Context, args json.RawMessage) (any, 
 		return nil, err
 	}
 	var s settings.Dispatcher
-	if err := settings.Load(&s, []string{"NATS_URL=" + cfg.NATSURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0"}); err != nil {
+	env := append([]string{"NATS_URL=" + cfg.NATSURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0"}, encryption()...)
+	if err := settings.Load(&s, env); err != nil {
 		return nil, err
 	}
 	ready := make(chan string, 1)

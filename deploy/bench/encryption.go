@@ -42,3 +42,11 @@ func keys(b *bus.Bus) (*keyring.Keyring, error) {
 	}
 	return keyring.New(b, keyring.Config{Master: m}), nil
 }
+
+// encryption is what the settings of a process say of it.
+func encryption() []string {
+	if text := os.Getenv(keysetVariable); text != "" {
+		return []string{"LONGSHORE_ENCRYPTION=on", "LONGSHORE_KEYSET=" + text}
+	}
+	return []string{"LONGSHORE_ENCRYPTION=off"}
+}

@@ -21,7 +21,7 @@ func tree() *cobra.Command {
 // Every command's help says what the command does: it begins with a verb in the imperative, such as "List".
 func TestHelpBeginsWithAVerb(t *testing.T) {
 	verbs := strings.Fields("Add Answer Approve Ask Cancel Change Check Compare Decide Delete Deny Destroy Drain Fill Find Fold Forget Generate Get Give Go Have " +
-		"Keep Let List Look Make Pause Print Read Rebuild Refuse Remove Render Replace Resume Run Send Show Start Store Submit Take Tell Watch Write Say")
+		"Keep Let List Look Make Measure Pause Print Read Rebuild Refuse Remove Render Replace Resume Run Send Show Start Store Submit Take Tell Watch Write Say")
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		for _, text := range []string{cmd.Short, cmd.Long} {

@@ -122,11 +122,11 @@ func TestDockerfileProgram(t *testing.T) {
 		t.Errorf("it exposes %v, and listens on %s", d["EXPOSE"], env["LONGSHORE_HTTP_ADDR"])
 	}
 	var w settings.Worker
-	if err := settings.Load(&w, append(set, "NATS_URL=nats://nats:4222", "REDIS_URL=redis://redis:6379", "OPENAI_API_KEY=k", "OPENAI_MODEL=m")); err != nil {
+	if err := settings.Load(&w, append(set, "NATS_URL=nats://nats:4222", "REDIS_URL=redis://redis:6379", "OPENAI_API_KEY=k", "OPENAI_MODEL=m", "LONGSHORE_ENCRYPTION=off")); err != nil {
 		t.Errorf("a worker of the image: %v", err)
 	}
 	var s settings.Dispatcher
-	if err := settings.Load(&s, append(set, "NATS_URL=nats://nats:4222")); err != nil || !s.On() {
+	if err := settings.Load(&s, append(set, "NATS_URL=nats://nats:4222", "LONGSHORE_ENCRYPTION=off")); err != nil || !s.On() {
 		t.Errorf("a dispatcher of the image: authentication is %q, %v", s.Auth, err)
 	}
 	command := regexp.MustCompile(`^\["(\w+)"\]$`).FindStringSubmatch(d["CMD"][0])

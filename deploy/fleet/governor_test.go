@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -48,6 +49,7 @@ func TestGuardOfAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = g.close() }()
+	g.sealer.keys.Store(keyring.New(nil, keyring.Config{})) // without a keyset
 	p := &says{}
 	guarded := g.wrap("p", p)
 	r := model.Request{Tenant: "acme", Model: "m", Temperature: new(0.0), Cache: true}

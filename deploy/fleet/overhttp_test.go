@@ -26,6 +26,10 @@ scenes:
       - text: I write.
         calls: [{name: write_file, arguments: {filePath: a.txt, content: hi}}]
       - text: "Then ${lastToolResult}"
+  - match: draft
+    turns:
+      - calls: [{name: write_file, arguments: {filePath: a.txt, content: hi}}]
+      - text: written
   - match: slow
     turns: [{text: "one word after another", chunk: 3, pause: 20ms}]
   - match: long
@@ -174,6 +178,10 @@ func TestCommandsOverHTTP(t *testing.T) {
 		h.same(command)
 	}
 	h.do("sessions delete talk")
+	h.do("watch "+h.do("submit draft --named-workspace drafts"), "completed")
+	h.do("workspaces show drafts")
+	h.same("workspaces ls")
+	h.do("workspaces rm drafts")
 	h.same("sessions list")
 
 	// Agents, prompts, schedules.
@@ -300,7 +308,7 @@ func notOverHTTP() map[string]string {
 	return map[string]string{
 		"dev": process, "dispatcher": process, "worker": process,
 		"health":        "asks a process of its own machine",
-		"agents schema": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline, "keys generate": offline, "keys rotate add": offline, "keys rotate promote": offline,
+		"agents schema": offline, "memory quality": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline, "keys generate": offline, "keys rotate add": offline, "keys rotate promote": offline,
 		"prices import": offline, "prices list": offline, "tools list": offline, "tools pin": offline, "version": offline, "webhook-key": offline,
 		"keys status": streams, "keys rotate tenants": streams, "keys rotate retire": streams, "keys destroy": streams, "keys renew": streams,
 		"doctor": streams, "doctor files": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,

@@ -122,8 +122,8 @@ func TestWorkersAreListedWithWhatTheyHave(t *testing.T) {
 	}
 	want := [][]string{
 		{"NAME", "LABELS", "TOOLS"},
-		{"gpu", "gpu=true,zone=a", "ask_human,delegate,delete_file,edit_file,list_files,make_dir,move_file,read_file,read_files,search_files,write_file,write_files"},
-		{"plain", "-", "ask_human,cast_off,crash,delegate,delete_file,edit_file,gate,list_files,make_dir,moor,move_file,panics,read_file,read_files,search_files,write_file,write_files"},
+		{"gpu", "gpu=true,zone=a", "ask_human,delegate,delete_file,edit_file,list_files,make_dir,move_file,read_file,read_files,scratchpad_append,scratchpad_clear,scratchpad_read,scratchpad_search,search_files,write_file,write_files"},
+		{"plain", "-", "ask_human,cast_off,crash,delegate,delete_file,edit_file,gate,list_files,make_dir,moor,move_file,panics,read_file,read_files,scratchpad_append,scratchpad_clear,scratchpad_read,scratchpad_search,search_files,write_file,write_files"},
 	}
 	if diff := cmp.Diff(want, listed); diff != "" {
 		t.Errorf("%s\n%s", diff, got.stdout)

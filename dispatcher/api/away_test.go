@@ -26,7 +26,7 @@ import (
 func dispatch(t *testing.T, natsURL string) (url string) {
 	t.Helper()
 	var s settings.Dispatcher
-	err := settings.Load(&s, []string{"NATS_URL=" + natsURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0", "LONGSHORE_INDEX=none", "LONGSHORE_LOGS_MAX_BYTES=1048576"})
+	err := settings.Load(&s, []string{"NATS_URL=" + natsURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0", "LONGSHORE_INDEX=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_LOGS_MAX_BYTES=1048576"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func openUploads(t *testing.T) *uploads {
 	t.Helper()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
 		Dir: t.TempDir(), Abrupt: true, Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
-		Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, WorkspaceBytes: 2 << 20}, UploadBytes: 4 << 20},
+		Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, WorkspaceBytes: 2 << 20}, UploadBytes: 4 << 20, Encryption: settings.Encryption{Encryption: settings.EncryptionOff}},
 	})
 	if err != nil {
 		t.Fatal(err)

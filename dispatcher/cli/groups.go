@@ -10,7 +10,7 @@ func groups() []group {
 		{"waiting", "Decide for runs that wait:", []string{"inbox", "approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "policy", "fork", "feedback", "eval", "dead", "stats", "audit"}},
 		{"operate", "Operate a fleet:", []string{"top", "doctor", "lanes", "quotas", "pause", "resume", "workers", "drain", "keys", "index", "tools", "health", "version"}},
-		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "workspaces", "schedules", "prices", "webhook-key"}},
+		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "workspaces", "schedules", "memory", "prices", "webhook-key"}},
 	}
 }
 
