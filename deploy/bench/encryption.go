@@ -32,7 +32,7 @@ func encrypt() error {
 
 // keys is the keyring of a process. It is off without -encrypt.
 func keys(b *bus.Bus) (*keyring.Keyring, error) {
-	text := os.Getenv(keysetVariable)
+	text := keysetText()
 	if text == "" {
 		return keyring.New(b, keyring.Config{}), nil
 	}
@@ -45,7 +45,7 @@ func keys(b *bus.Bus) (*keyring.Keyring, error) {
 
 // encryption is what the settings of a process say of it.
 func encryption() []string {
-	if text := os.Getenv(keysetVariable); text != "" {
+	if text := keysetText(); text != "" {
 		return []string{"LONGSHORE_ENCRYPTION=on", "LONGSHORE_KEYSET=" + text}
 	}
 	return []string{"LONGSHORE_ENCRYPTION=off"}

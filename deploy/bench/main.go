@@ -79,3 +79,6 @@ func keepHeap(ctx context.Context, slots int) *background {
 		return nil
 	})
 }
+
+// keysetText is the keyset of this measurement; empty: nothing is encrypted.
+func keysetText() string { return os.Getenv(keysetVariable) }

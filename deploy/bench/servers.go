@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
@@ -43,7 +42,7 @@ func (s *serversRole) setup(ctx context.Context, args json.RawMessage) (any, err
 		return nil, err
 	}
 	own := embedded.Config{Dir: cfg.Dir, NoRedis: s.redis != nil, Log: s.log}
-	if os.Getenv(keysetVariable) != "" {
+	if keysetText() != "" {
 		own.Key = storeKey
 	}
 	s.servers, err = embedded.Start(ctx, own)

@@ -75,8 +75,9 @@ func TestMisframedBodies(t *testing.T) {
 	var struck, said atomic.Int64
 	for target, body := range targets(t, h) {
 		for name, m := range misframedBodies(body) {
-			if name == "a body that is longer than said" && (strings.HasPrefix(target, "GET") || strings.HasPrefix(target, "POST /v1/batches")) {
-				continue // none is asked for, or a report names the line that is cut
+			if name == "a body that is longer than said" && (strings.HasPrefix(target, "GET") || strings.HasPrefix(target, "POST /v1/batches") ||
+				strings.HasPrefix(target, "PUT /v1/files/")) {
+				continue // none is asked for, a report names the line that is cut, or the request is given up because its client has gone
 			}
 			group.Go(func() error {
 				problem, err := misframe(ctx, addr, target, m)

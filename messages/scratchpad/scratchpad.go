@@ -10,6 +10,7 @@
 package scratchpad
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,7 @@ type Pad struct {
 // CheckStream says what is wrong with the name of a stream.
 func CheckStream(name string) error {
 	if !strict.ValidToken(name) {
-		return fmt.Errorf("stream: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+		return errors.New("stream: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func (p *Pad) Check(n Note) error {
 	}
 	switch {
 	case strings.TrimSpace(n.Text) == "":
-		return fmt.Errorf("text: must not be empty")
+		return errors.New("text: must not be empty")
 	case len(n.Text) > MaxNote:
 		return fmt.Errorf("text: has %d bytes, and a note may have %d", len(n.Text), MaxNote)
 	}

@@ -46,7 +46,8 @@ func (st *Store) content(ctx context.Context, tenant, hash string, m *bus.Messag
 	if put != "" {
 		place = placeOf(tenant, hash, put, headPart)
 	}
-	data, err := m.Data, error(nil)
+	data := m.Data
+	var err error
 	if put != "" || manifest.HashOf(data) != hash { // else it was stored in the clear, whatever it begins with
 		data, err = st.open(ctx, tenant, data, place)
 	} else {

@@ -8,7 +8,9 @@ func (st *Store) At(later time.Duration) *Store {
 }
 
 // When returns the store as it is at a time.
-func (st *Store) When(at time.Time) *Store { return &Store{st.bus, st.sealer, func() time.Time { return at }} }
+func (st *Store) When(at time.Time) *Store {
+	return &Store{st.bus, st.sealer, func() time.Time { return at }}
+}
 
 // What tests of failures need to know.
 const (

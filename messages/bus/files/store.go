@@ -103,11 +103,11 @@ func (st *Store) Stat(ctx context.Context, tenant, hash string) (size int64, ok 
 			return 0, false, err
 		}
 		c, err := st.content(ctx, tenant, hash, &m)
-		switch {
-		case errors.Is(err, record.ErrNoKey):
+		if err != nil {
+			if !errors.Is(err, record.ErrNoKey) { // it is damaged, or in the clear where that is refused: to store the content again mends it
+				err = nil
+			}
 			return 0, false, err
-		case err != nil: // it is damaged, or in the clear where that is refused: to store the content again mends it
-			return 0, false, nil
 		}
 		size := c.Size
 		if st.now().Sub(m.Time) < fresh {
