@@ -56,6 +56,8 @@ type Call struct {
 	Timeout time.Duration
 	// Retries, if not nil, is what the run's agent says in place of what a Retrier says.
 	Retries *int
+	// Agent is the name of the run's agent.
+	Agent string
 	// Session is that of the run; empty without one.
 	Session string
 	// Grants are what the run's agent leaves of what the operator granted. A tool that reaches anything outside keeps to both.

@@ -76,6 +76,14 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 	return m, nil
 }
 
+// kept is the store; nil without one.
+func (m *longTerm) kept() longterm.Store {
+	if m == nil {
+		return nil
+	}
+	return m.store
+}
+
 // Embedder is what gives texts vectors, nil without a model, and what to call when it is no longer used.
 func Embedder(s settings.LongTerm) (by longterm.Embedder, shut func(), err error) {
 	switch s.EmbeddingsModel {

@@ -32,6 +32,7 @@ import (
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -102,8 +103,17 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		parts.guard.sealer.keys.Store(ring)
 	}
 	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
+	var seal longterm.Sealer // nil: texts are in the clear, and words are looked up
+	if ring.On() {
+		seal = ring
+	}
+	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, seal, said.of("memory"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = remembered.close() }()
 	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{
-		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Sealer: ring, Version: version, Gone: gone(logs, sessions.New(b, logs)),
+		Log: said.of("tools"), RedisURL: s.RedisURL, NATS: nc, Sealer: ring, Memory: remembered.kept(), Version: version, Gone: gone(logs, sessions.New(b, logs)),
 	})
 	if err != nil {
 		return err
@@ -133,11 +143,6 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = closeSpoken() }()
-	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = remembered.close() }()
 	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
 		if folders, err = claimFolders(&s, b, ring, log); err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/tools/kv/redisstore"
 	"github.com/longshore-run/longshore/tools/scratchpad"
 	"github.com/longshore-run/longshore/worker/hooks/command"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 )
 
 // Needs are what families are made of, besides their part of the file.
@@ -41,6 +42,7 @@ type Needs struct {
 	Degraded func(check func() error)
 	NATS     *nats.Conn        // of the worker
 	Sealer   redisstore.Sealer // of what tools keep; nil: it is in the clear
+	Memory   longterm.Store    // the long-term memory of the worker; nil: it has none
 	// Gone reports whether a run or a session is no longer known, so that what it kept is erased. nil: nothing is erased before its time.
 	Gone func(context.Context, kv.Scope) (bool, error)
 
@@ -109,6 +111,7 @@ func families() map[string]family {
 		"http":   httpTools,
 		"search": searchTools,
 		"kv":     kvTools,
+		"memory": memoryTools,
 		"sql":    sqlTools,
 		"mcp":    mcpTools,
 		"remote": remoteTools,

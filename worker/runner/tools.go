@@ -118,7 +118,7 @@ func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Ca
 	s := x.journal.state
 	call := tools.Call{
 		Run: x.run, ID: c.ID, Key: x.key(s.Step, c.ID), Arguments: x.calls.args[c.ID], Workspace: ws,
-		Timeout: time.Duration(s.Agent.ToolTimeout), Session: s.Task.Session, Grants: s.Agent.GrantOf(), Delegate: s.Agent.Delegate, Redact: x.cfg.Redact,
+		Timeout: time.Duration(s.Agent.ToolTimeout), Agent: s.Agent.Name, Session: s.Task.Session, Grants: s.Agent.GrantOf(), Delegate: s.Agent.Delegate, Redact: x.cfg.Redact,
 		Scratchpad: s.Scratchpad.Clone(), Remember: x.rules.of(s.Agent).Memory,
 	}
 	if n, ok := s.Agent.ToolRetries[c.Name]; ok {

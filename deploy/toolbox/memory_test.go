@@ -1,0 +1,142 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/toolstest"
+	"github.com/longshore-run/longshore/worker/memory/embedding"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
+	"github.com/longshore-run/longshore/worker/memory/longterm/sqlstore"
+)
+
+// remembering are the tools on a SQLite file, and the store below.
+func remembering(t *testing.T, part string) (map[string]tools.Tool, longterm.Store) {
+	t.Helper()
+	db, err := sqlstore.Open(sqlstore.Config{Where: filepath.Join(t.TempDir(), "memory.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store := longterm.Embedded(db, embedding.NewScripted())
+	made, _, err := memoryTools(t.Context(), json.RawMessage(part), Needs{Memory: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]tools.Tool{}
+	for _, tool := range made {
+		out[tool.Spec().Name] = tool
+	}
+	return out, store
+}
+
+func TestMemoryConformance(t *testing.T) {
+	for name, cases := range map[string][]toolstest.Case{
+		"remember": {{Arguments: `{"text":"Berth 4 is closed"}`}, {Arguments: `{"text":" "}`, Fails: true}, {Arguments: `{"text":"x","collection":"other"}`, Fails: true}, {Arguments: `{"text":"x","ttlSeconds":-1}`, Fails: true}},
+		"recall":   {{Arguments: `{"text":"berth"}`}, {Arguments: `{"text":""}`, Fails: true}, {Arguments: `{"text":"x","limit":51}`, Fails: true}},
+		"forget":   {{Arguments: `{"ids":["a"]}`}, {Arguments: `{"ids":[]}`, Fails: true}, {Arguments: `{"ids":["a b"]}`, Fails: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, _ := remembering(t, `{}`)
+			toolstest.Run(t, made[name], cases...)
+		})
+	}
+}
+
+// said is what a call of an agent tells its model.
+func said(t *testing.T, made map[string]tools.Tool, agent, tool, key, args string) tools.Result {
+	t.Helper()
+	r, err := made[tool].Call(t.Context(), tools.Call{
+		Run: messages.Ref{Tenant: "acme", Run: "r-" + agent}, Agent: agent, Key: key, Arguments: json.RawMessage(args),
+		Remember: func(s string) (string, bool) {
+			return strings.ReplaceAll(s, "bob@example.com", "[redacted]"), s != "secret"
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What an agent remembers it recalls later, others do not, and documents of the tenant are found by all and forgotten by none.
+func TestAgentsRemember(t *testing.T) {
+	made, store := remembering(t, `{}`)
+	ctx := context.WithoutCancel(t.Context())
+	err := store.Write(ctx, longterm.Place{Tenant: "acme", Collection: "facts"}, []longterm.Item{{
+		ID: "doc", Text: "Berth 4 has two cranes", Source: longterm.Source{Document: "harbour.md", Position: 1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := said(t, made, "pilot", "remember", "k1", `{"text":"Berth 4 is closed until May, says bob@example.com"}`)
+	again := said(t, made, "pilot", "remember", "k1", `{"text":"Berth 4 is closed until May, says bob@example.com"}`)
+	if first.IsError || first.Memory[0].ID != again.Memory[0].ID || first.Memory[0].Op != messages.MemoryWrite || first.Memory[0].Name != "facts" {
+		t.Fatalf("%+v", first)
+	}
+	said(t, made, "pilot", "remember", "k2", `{"text":"The Ada pays late","subject":"Ada"}`)
+	id := first.Memory[0].ID
+	got := said(t, made, "pilot", "recall", "k3", `{"text":"which berth is closed"}`).Content[0].Text
+	if strings.Count(got, "is closed until May, says [redacted]") != 1 || !strings.Contains(got, "run r-pilot") || !strings.Contains(got, "harbour.md, part 2") || strings.Contains(got, "Ada") {
+		t.Errorf("%q", got)
+	}
+	if got := said(t, made, "pilot", "recall", "k4", `{"text":"who pays late","subject":"Ada"}`).Content[0].Text; !strings.Contains(got, "about Ada) The Ada pays late") {
+		t.Errorf("%q", got)
+	}
+	if got := said(t, made, "other", "recall", "k5", `{"text":"which berth is closed"}`).Content[0].Text; strings.Contains(got, "until May") || !strings.Contains(got, "two cranes") {
+		t.Errorf("another agent recalls %q", got)
+	}
+	if r := said(t, made, "other", "forget", "k6", `{"ids":["`+id+`","doc"]}`); r.IsError || len(r.Memory) != 0 {
+		t.Errorf("another agent forgets: %+v", r)
+	}
+	if r := said(t, made, "pilot", "forget", "k7", `{"ids":["`+id+`","doc"]}`); r.IsError || len(r.Memory) != 1 || r.Memory[0].Removed != 1 {
+		t.Errorf("%+v", r)
+	}
+	if got := said(t, made, "pilot", "recall", "k8", `{"text":"which berth is closed"}`).Content[0].Text; strings.Contains(got, "until May") {
+		t.Errorf("forgotten, and recalled: %q", got)
+	}
+	if r := said(t, made, "pilot", "remember", "k9", `{"text":"secret"}`); !r.IsError || len(r.Memory) != 0 {
+		t.Errorf("the rules allow nothing: %+v", r)
+	}
+}
+
+// away is a memory that does not answer.
+type away struct{ longterm.Store }
+
+func (away) Search(context.Context, longterm.Place, longterm.Search) (longterm.Found, error) {
+	return longterm.Found{}, longterm.ErrUnavailable
+}
+
+func TestMemoryThatIsAway(t *testing.T) {
+	made, _, err := memoryTools(t.Context(), json.RawMessage(`{}`), Needs{Memory: away{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range made {
+		if tool.Spec().Name == "recall" {
+			r, err := tool.Call(t.Context(), tools.Call{Run: messages.Ref{Tenant: "acme", Run: "r"}, Agent: "a", Arguments: json.RawMessage(`{"text":"x"}`)})
+			if err != nil || !r.IsError || !r.Transient || r.Content[0].Text != "The memory does not answer now. Go on without it, or try again later." {
+				t.Errorf("%+v %v", r, err)
+			}
+		}
+	}
+}
+
+func TestMemoryIsGranted(t *testing.T) {
+	for part, want := range map[string]string{
+		`{"scope":"all"}`:                "scope: must be agent, session or tenant",
+		`{"collections":["a","a"]}`:      "collections[1]: is named twice",
+		`{"textBytes":65537}`:            "textBytes: must be 1 to 65536",
+		`{"ttl":"1ms"}`:                  "ttl: must be at least 1s",
+		`{"collections":["facts"]}`:      "collections: need the long-term memory of the worker: set LONGSHORE_MEMORY",
+		`{"collections":["not a name"]}`: "collections[0]: ",
+	} {
+		if _, _, err := memoryTools(t.Context(), json.RawMessage(part), Needs{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", part, err, want)
+		}
+	}
+}
