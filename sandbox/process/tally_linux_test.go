@@ -110,7 +110,7 @@ func me() string {
 // tallied says which attacks ran in each mode, and which did not, by number. It reports whether each ran in both modes or says why not; of
 // a part of the tests it reports true.
 func tallied() bool {
-	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.list").Value.String() != "" || os.Getenv(modeVariable) != "" {
+	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" || flag.Lookup("test.list").Value.String() != "" || os.Getenv(modeVariable) != "" {
 		return true
 	}
 	complete := true
