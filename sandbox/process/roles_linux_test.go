@@ -124,7 +124,10 @@ func binary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "process.test")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, text, 0o755), os.Chmod(path, 0o755)); err != nil {
+	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
+	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, text, 0o755), os.Chmod(path, 0o755))
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,7 +50,10 @@ func executable(t *testing.T) string {
 	dir := t.TempDir()
 	readable(t, dir)
 	file := filepath.Join(dir, "code.test")
-	if err := os.WriteFile(file, program, 0o755); err != nil {
+	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
+	err = os.WriteFile(file, program, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -35,7 +35,10 @@ func TestAsAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "shell.test")
-	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(file, program, 0o755)); err != nil {
+	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
+	err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(file, program, 0o755))
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), file, "-test.run="+tests, "-test.v")
