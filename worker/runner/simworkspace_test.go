@@ -251,7 +251,7 @@ func workspaceTrial(t *testing.T, seed uint64, rules ablation) *sessionWorld {
 // Whatever happens to workers, each line that a log says was added is in the workspace once, in the order of the turns, and stays when the
 // runs are purged.
 func TestSimulationOfWorkspaces(t *testing.T) {
-	n := seeds(t) / 12
+	n := seeds(t) / 40
 	var mu sync.Mutex
 	bad, first := 0, ""
 	t.Run("seeds", func(t *testing.T) {
