@@ -83,7 +83,7 @@ func write(_ context.Context, c tools.Call, in appendArgs) (tools.Result, error)
 	evicted := c.Scratchpad.Append(n)
 	text := fmt.Sprintf("Kept in %s: note %s.", n.Stream, n.ID)
 	if evicted > 0 {
-		text += fmt.Sprintf(" The %d oldest notes of the scratchpad made room for it.", evicted)
+		text += fmt.Sprintf(" Removed to make room for it, the oldest first: %d.", evicted)
 	}
 	r := tools.Text(text)
 	r.Meta = map[string]any{"id": n.ID, "stream": n.Stream, "bytes": len(n.Text), "notes": len(c.Scratchpad.Notes), "evicted": evicted}

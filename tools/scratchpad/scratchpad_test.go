@@ -92,7 +92,7 @@ func TestEvictionIsAnnounced(t *testing.T) {
 		p.Append(pad.Note{ID: string(rune('a' + i)), Stream: "s", Text: "x"})
 	}
 	r := call(t, &p, "append", "k1", `{"text":"one more"}`, nil)
-	if !strings.HasSuffix(r.Content[0].Text, "The 1 oldest notes of the scratchpad made room for it.") || r.Memory[0].Evicted != 1 {
+	if !strings.HasSuffix(r.Content[0].Text, "Removed to make room for it, the oldest first: 1.") || r.Memory[0].Evicted != 1 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -69,5 +69,5 @@ func (s *ShortTerm) closeCircuit(pass circuit.Pass) {
 
 // isAboutValue reports whether the error says something about one value and nothing about Redis as a whole.
 func isAboutValue(err error) bool {
-	return errors.Is(err, errBadValue) || errors.Is(err, errStreams) || redis.HasErrorPrefix(err, "WRONGTYPE")
+	return errors.Is(err, errBadValue) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }

@@ -24,21 +24,7 @@ redis.call('HSET', KEYS[1], 'seq', ARGV[1], 'entry', ARGV[2], 'data', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 1`)
 
-// The streams' keys are not declared, since only the index knows them; they are in the slot of the declared ones.
-var deleteScript = redis.NewScript(`
-for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', ARGV[1] .. name) end
-return redis.call('DEL', KEYS[1], KEYS[2])`)
-
-var appendScript = redis.NewScript(`
-if redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
-  if redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[5]) then return 0 end
-  redis.call('SADD', KEYS[2], ARGV[1])
-end
-redis.call('RPUSH', KEYS[1], ARGV[2])
-redis.call('LTRIM', KEYS[1], ARGV[3], -1)
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('PEXPIRE', KEYS[2], ARGV[4])
-return 1`)
+var deleteScript = redis.NewScript(`return redis.call('DEL', KEYS[1])`)
 
 // runScripts runs the commands in one pipeline by digest. The changes whose scripts a server does not know (it is new,
 // or was flushed) are sent whole and by source in a second one, so that a removal stays ahead of its snapshot.

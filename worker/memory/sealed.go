@@ -29,8 +29,3 @@ func (open) Open(_ context.Context, _ string, value, _ []byte) ([]byte, error) {
 func (s *ShortTerm) statePlace(run messages.Ref, seq uint64, entry string) []byte {
 	return fmt.Appendf(nil, "longshore state 1\n%s\n%s\n%s\n%d\n%s", s.config.Prefix, run.Tenant, run.Run, seq, entry)
 }
-
-// streamPlace is what an entry of a stream is bound to.
-func (s *ShortTerm) streamPlace(run messages.Ref, stream string) []byte {
-	return fmt.Appendf(nil, "longshore stream 1\n%s\n%s\n%s\n%s", s.config.Prefix, run.Tenant, run.Run, stream)
-}

@@ -182,7 +182,7 @@ func (s *ShortTerm) Save(run messages.Ref, snapshot Snapshot) {
 	s.signal()
 }
 
-// Delete has Run remove all that is kept of the run, streams too. It never blocks and promises no more than Save; what
+// Delete has Run remove what is kept of the run. It never blocks and promises no more than Save; what
 // it leaves behind expires. A snapshot that another worker saves later comes back.
 func (s *ShortTerm) Delete(run messages.Ref) {
 	if run.Check() != nil || !s.pending.delete(run) {

@@ -116,8 +116,8 @@ func TestMuteServerCostsThreeTimeoutsThenNothing(t *testing.T) {
 	if diff := cmp.Diff(want, m.Stats()); diff != "" {
 		t.Error(diff)
 	}
-	if err := m.Append(t.Context(), ref(1), "notes", nil); !errors.Is(err, memory.ErrDown) {
-		t.Errorf("Append: got %v, want ErrDown", err)
+	if err := m.Reach(t.Context()); !errors.Is(err, memory.ErrDown) {
+		t.Errorf("Reach: got %v, want ErrDown", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	m.Save(ref(1), memory.Snapshot{Seq: 1})

@@ -172,8 +172,7 @@ func (c command) wrote() bool {
 func (s *ShortTerm) commands(ctx context.Context, c *change) ([]command, error) {
 	var out []command
 	if c.remove {
-		keys := []string{s.stateKey(c.run), s.indexKey(c.run)}
-		out = append(out, command{change: c, script: deleteScript, keys: keys, args: []any{s.streamKey(c.run, "")}})
+		out = append(out, command{change: c, script: deleteScript, keys: []string{s.stateKey(c.run)}})
 	}
 	if c.save {
 		place := s.statePlace(c.run, c.snapshot.Seq, c.snapshot.EntryID)

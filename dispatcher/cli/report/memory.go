@@ -25,7 +25,7 @@ func memoryWritten(d messages.MemoryWritten) render.Line {
 	}
 	line := render.Line{Mark: render.Info, Text: strings.Join(words, "; ")}
 	if evicted > 0 {
-		line.Mark, line.Text = render.Attention, line.Text+fmt.Sprintf("; %d older notes made room", evicted)
+		line.Mark, line.Text = render.Attention, line.Text+fmt.Sprintf("; older notes removed to make room: %d", evicted)
 	}
 	return line
 }

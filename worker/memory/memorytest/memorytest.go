@@ -3,7 +3,6 @@ package memorytest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -40,8 +39,8 @@ func Run(t *testing.T, start func(testing.TB) Server) {
 		"huge sequences are exact":       testHugeSequences,
 		"greater sequence wins a race":   testConcurrency,
 		"expires":                        testExpiry,
-		"keys of a run share a slot":     testKeys,
-		"delete removes the whole run":   testDelete,
+		"the key of a run":               testKeys,
+		"delete removes the run":         testDelete,
 		"save after delete comes back":   testSaveAfterDelete,
 		"scripts flushed":                testScriptFlush,
 		"emptied":                        testFlushAll,
@@ -50,9 +49,6 @@ func Run(t *testing.T, start func(testing.TB) Server) {
 		"value too large":                testHugeValue,
 		"outage in the middle":           testOutage,
 		"run writes the rest at its end": testFlushAtEnd,
-		"stream keeps its order":         testStream,
-		"stream is bounded":              testStreamBound,
-		"streams of a run are bounded":   testStreamsBound,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, start(t)) })
 	}
@@ -277,9 +273,6 @@ func testExpiry(t *testing.T, s Server) {
 	m := started(t, s, memory.Config{TTL: ttl})
 	m.Save(ref(1), snapshot(1))
 	wantLoaded(t, m, ref(1), snapshot(1))
-	if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
 	rdb := client(t, s)
 	for _, key := range keys(t, rdb) {
 		got, err := rdb.PTTL(t.Context(), key).Result()
@@ -309,18 +302,12 @@ func testKeys(t *testing.T, s Server) {
 	t.Helper()
 	m := started(t, s, memory.Config{Prefix: "house"})
 	m.Save(ref(1), snapshot(1))
-	if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
 	wantLoaded(t, m, ref(1), snapshot(1))
 	got := map[string]bool{}
 	for _, key := range keys(t, client(t, s)) {
 		got[key] = true
 	}
-	want := map[string]bool{
-		"house:{acme.run-1}:state": true, "house:{acme.run-1}:streams": true, "house:{acme.run-1}:stream:notes": true,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"house:{acme.run-1}:state": true}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -330,11 +317,6 @@ func testDelete(t *testing.T, s Server) {
 	m := started(t, s, memory.Config{})
 	for i := range 2 {
 		m.Save(ref(i), snapshot(1))
-		for _, name := range []string{"notes", "plan"} {
-			if err := m.Append(t.Context(), ref(i), name, []byte("x")); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 	flushed(t, m)
 	m.Delete(ref(0))
@@ -349,9 +331,6 @@ func testDelete(t *testing.T, s Server) {
 		}
 	}
 	wantLoaded(t, m, ref(1), snapshot(1))
-	if got, err := m.Read(t.Context(), ref(1), "plan", 0); err != nil || len(got) != 1 {
-		t.Errorf("stream of another run: got %d entries and %v, want 1", len(got), err)
-	}
 }
 
 func testSaveAfterDelete(t *testing.T, s Server) {
@@ -378,9 +357,6 @@ func testScriptFlush(t *testing.T, s Server) {
 	for i := range uint64(3) {
 		m.Save(ref(1), snapshot(i+1))
 		wantLoaded(t, m, ref(1), snapshot(i+1))
-		if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
-			t.Fatal(err)
-		}
 		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -499,87 +475,5 @@ func testFlushAtEnd(t *testing.T, s Server) {
 	}
 	if err := m.Run(t.Context()); err == nil {
 		t.Error("second Run: want an error")
-	}
-}
-
-func testStream(t *testing.T, s Server) {
-	t.Helper()
-	m := unstarted(t, s, memory.Config{})
-	ctx := t.Context()
-	want := [][]byte{[]byte("a"), {0, 0xff}, {}}
-	for _, entry := range want {
-		if err := m.Append(ctx, ref(1), "notes", entry); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for limit, want := range map[int][][]byte{0: want, 2: want[1:], 9: want} {
-		got, err := m.Read(ctx, ref(1), "notes", limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("limit %d: %s", limit, diff)
-		}
-	}
-	if err := m.Clear(ctx, ref(1), "notes"); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"notes", "unknown"} {
-		if got, err := m.Read(ctx, ref(1), name, 0); err != nil || len(got) != 0 {
-			t.Errorf("%s: got %d entries and %v, want none", name, len(got), err)
-		}
-	}
-	var field *messages.FieldError
-	if err := m.Append(ctx, ref(1), "a:b", nil); !errors.As(err, &field) || field.Field != "stream" {
-		t.Errorf("bad name: got %v, want an error about stream", err)
-	}
-	if err := m.Append(ctx, ref(1), "notes", make([]byte, memory.MaxEntry+1)); !errors.As(err, &field) || field.Field != "entry" {
-		t.Errorf("large entry: got %v, want an error about entry", err)
-	}
-	if _, err := m.Read(ctx, ref(1), "notes", -1); !errors.As(err, &field) || field.Field != "limit" {
-		t.Errorf("negative limit: got %v, want an error about limit", err)
-	}
-}
-
-func testStreamBound(t *testing.T, s Server) {
-	t.Helper()
-	m := unstarted(t, s, memory.Config{})
-	const extra = 3
-	for i := range memory.MaxEntries + extra {
-		if err := m.Append(t.Context(), ref(1), "notes", fmt.Append(nil, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := m.Read(t.Context(), ref(1), "notes", 0)
-	if err != nil || len(got) != memory.MaxEntries {
-		t.Fatalf("got %d entries and %v, want %d", len(got), err, memory.MaxEntries)
-	}
-	if diff := cmp.Diff(fmt.Append(nil, extra), got[0]); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func testStreamsBound(t *testing.T, s Server) {
-	t.Helper()
-	m := unstarted(t, s, memory.Config{})
-	appendTo := func(i int) error {
-		return m.Append(t.Context(), ref(1), fmt.Sprintf("stream-%d", i), []byte("x"))
-	}
-	for i := range memory.MaxStreams {
-		if err := appendTo(i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := appendTo(memory.MaxStreams); err == nil {
-		t.Error("one stream too many: want an error")
-	}
-	if err := m.Clear(t.Context(), ref(1), "stream-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := appendTo(memory.MaxStreams); err != nil {
-		t.Errorf("after Clear: %v", err)
-	}
-	if got := m.Stats(); !got.Up {
-		t.Errorf("got %+v, want up", got)
 	}
 }
