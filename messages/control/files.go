@@ -8,7 +8,6 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/manifest"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about the files of runs.
@@ -121,18 +120,7 @@ type WorkspaceRequest struct {
 }
 
 // Check fills the tenant's default and checks the names; one checks that a workspace is named.
-func (r *WorkspaceRequest) Check(one bool) error {
-	if r.Tenant == "" {
-		r.Tenant = messages.DefaultTenant
-	}
-	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
-		return err
-	}
-	if !one {
-		return nil
-	}
-	return strict.CheckToken("name", r.Name)
-}
+func (r *WorkspaceRequest) Check(one bool) error { return checkNamed(&r.Tenant, r.Name, one) }
 
 // WorkspaceStatus is what is known about a named workspace.
 type WorkspaceStatus struct {

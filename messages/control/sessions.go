@@ -21,17 +21,17 @@ type SessionRequest struct {
 }
 
 // Check fills the tenant's default and checks the names; one checks that a session is named.
-func (r *SessionRequest) Check(one bool) error {
-	if r.Tenant == "" {
-		r.Tenant = messages.DefaultTenant
+func (r *SessionRequest) Check(one bool) error { return checkNamed(&r.Tenant, r.Name, one) }
+
+// checkNamed fills a tenant's default and checks it, and a name if one is meant.
+func checkNamed(tenant *string, name string, one bool) error {
+	if *tenant == "" {
+		*tenant = messages.DefaultTenant
 	}
-	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", *tenant); err != nil || !one {
 		return err
 	}
-	if !one {
-		return nil
-	}
-	return strict.CheckToken("name", r.Name)
+	return strict.CheckToken("name", name)
 }
 
 // SessionStatus is what is known about a session.

@@ -9,6 +9,6 @@ import (
 // Commands are those about what a fleet keeps: agents, prompts, sessions, named workspaces and schedules.
 func Commands(c *conn.Caller) []*cobra.Command {
 	return []*cobra.Command{
-		definitions{revisions{c}}.agentsCommand(), prompts{revisions{c}}.promptsCommand(), sessions{c}.sessions(), workspaces{c}.workspaces(), timetables{c}.schedules(),
+		definitions{revisions{c}}.agentsCommand(), prompts{revisions{c}}.promptsCommand(), sessions(c), workspaces(c), timetables{c}.schedules(),
 	}
 }
