@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/sandbox/process/processtest"
 )
 
 // The test binary plays other parts when this variable names one: a worker that is killed, or what starts the tests again under
@@ -119,18 +120,10 @@ func binary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	text, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "process.test")
-	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
-	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, text, 0o755), os.Chmod(path, 0o755))
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return processtest.Copy(t, dir, "process.test")
 }
 
 // rerun says how tests run again in another process.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/sandbox/process/processtest"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/code"
 	"github.com/longshore-run/longshore/tools/code/engine"
@@ -43,20 +43,9 @@ var native = sync.OnceValues(func() (*process.Native, error) {
 // executable is a copy of the test's program that every user may read.
 func executable(t *testing.T) string {
 	t.Helper()
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	readable(t, dir)
-	file := filepath.Join(dir, "code.test")
-	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
-	err = os.WriteFile(file, program, 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return processtest.Copy(t, dir, "code.test")
 }
 
 // readable lets programs, which are another user, come to a folder of the test.

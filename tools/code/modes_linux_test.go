@@ -1,13 +1,13 @@
 package code_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/longshore-run/longshore/sandbox/process/processtest"
 )
 
 // The tests run in the mode that the machine has for their user, and again in landlock mode, which root has not.
@@ -19,17 +19,10 @@ func TestInLandlockMode(t *testing.T) {
 	tests := []string{"TestPrograms", "TestAttack131", "TestAttack132Scripts", "TestPackages"}
 	dir := t.TempDir()
 	readable(t, dir)
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "code.test")
-	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
-	err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(file, program, 0o755))
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := processtest.Copy(t, dir, "code.test")
 	cmd := exec.CommandContext(t.Context(), file, "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v")
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), landlockVariable + "=1"}
 	cmd.Dir = dir

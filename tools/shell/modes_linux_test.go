@@ -1,13 +1,13 @@
 package shell_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/longshore-run/longshore/sandbox/process/processtest"
 )
 
 const nobody = 65534
@@ -30,17 +30,10 @@ func TestAsAnotherUser(t *testing.T) {
 	const tests = "^(TestEndings|TestAttack71Environment|TestAttack72Arguments|TestAttack73Unavailable|TestBackgroundProcessesEnd|TestFolders|TestAttack79Network)$"
 	dir := t.TempDir()
 	readable(t, dir)
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "shell.test")
-	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
-	err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(file, program, 0o755))
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := processtest.Copy(t, dir, "shell.test")
 	cmd := exec.CommandContext(t.Context(), file, "-test.run="+tests, "-test.v")
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

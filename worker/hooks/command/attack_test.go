@@ -21,6 +21,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox/process"
+	"github.com/longshore-run/longshore/sandbox/process/processtest"
 	"github.com/longshore-run/longshore/tools/confined"
 	"github.com/longshore-run/longshore/worker/hooks/command"
 )
@@ -57,17 +58,10 @@ func TestInBothModesAsAnotherUser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	open(t, dir)
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "command.test")
-	syscall.ForkLock.RLock() // a child forked while it is written would hold it open for writing, and it could not be started
-	err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(file, program, 0o755))
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := processtest.Copy(t, dir, "command.test")
 	cmd := exec.CommandContext(t.Context(), file, "-test.run="+bothModes, "-test.v")
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE")}
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
