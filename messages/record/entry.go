@@ -19,8 +19,15 @@ const Version = 1
 // ErrNewerVersion means that a newer program wrote the log: leave the run to a worker that understands it.
 var ErrNewerVersion = errors.New("the log was written by a newer version")
 
-// ErrNoKey means that the log is sealed with a key that this process does not have: leave the run to a worker that has it.
-var ErrNoKey = errors.New("the log is sealed with a key that this process does not have")
+// ErrNoKey means that something is sealed with a key that this process does not have: leave the run to a worker that has it.
+var ErrNoKey = errors.New("it is sealed with a key that this process does not have")
+
+// ErrUnreadable means that what is stored opens for no process: it was changed or moved here, it is in the clear where that is refused,
+// or its key was destroyed.
+var ErrUnreadable = errors.New("it cannot be read by any process")
+
+// ErrClear is an ErrUnreadable that a change of the configuration would make readable.
+var ErrClear = errors.New("it is not encrypted, and LONGSHORE_ENCRYPTION=required accepts only what is")
 
 // Entry is one message of a run's log: records that became true together.
 type Entry struct { //nolint:recvcheck // At changes its copy

@@ -8,11 +8,19 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// ErrClear says that a value is in the clear where only sealed ones are accepted.
-var ErrClear = errors.New("it is not encrypted, and LONGSHORE_ENCRYPTION=required accepts only what is")
+// ErrClear says that a value is in the clear where only sealed ones are accepted. It is a record.ErrClear.
+var ErrClear error = &unreadableError{record.ErrClear}
 
 // ErrDamaged says that a sealed value does not open: it was changed, cut, or moved here from elsewhere.
-var ErrDamaged = errors.New("it is sealed and does not open: it was changed, or moved here from another place")
+var ErrDamaged error = &unreadableError{errors.New("it is sealed and does not open: it was changed, or moved here from another place")}
+
+// unreadableError is a record.ErrUnreadable, and what it holds.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }
+
+// Is reports whether the target is record.ErrUnreadable.
+func (*unreadableError) Is(target error) bool { return target == record.ErrUnreadable }
 
 // NoKeyError says that this process lacks the key of a value, and others may have it. It is a record.ErrNoKey.
 type NoKeyError struct {
@@ -35,7 +43,7 @@ func (e *NoKeyError) Error() string {
 // Is reports whether the target is record.ErrNoKey.
 func (*NoKeyError) Is(target error) bool { return target == record.ErrNoKey }
 
-// DestroyedError says that the key was destroyed, with all that it had sealed.
+// DestroyedError says that the key was destroyed, with all that it had sealed. It is a record.ErrUnreadable.
 type DestroyedError struct {
 	Tenant string
 	At     time.Time
@@ -44,3 +52,6 @@ type DestroyedError struct {
 func (e *DestroyedError) Error() string {
 	return fmt.Sprintf("the key of tenant %s was destroyed on %s", e.Tenant, e.At.UTC().Format(time.DateOnly))
 }
+
+// Is reports whether the target is record.ErrUnreadable.
+func (*DestroyedError) Is(target error) bool { return target == record.ErrUnreadable }

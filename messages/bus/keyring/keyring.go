@@ -95,9 +95,12 @@ func (k *Keyring) holding(ctx context.Context, tenant string, id uint32) (*tenan
 	if err != nil {
 		return nil, err
 	}
-	if !t.has(id) && k.cache.again(tenant, k.now()) {
-		if t, err = k.tenant(ctx, tenant, false); err != nil {
+	if !t.has(id) && !k.cache.lacked(tenant, k.now()) {
+		if t, err = k.fresh(ctx, tenant, false); err != nil {
 			return nil, err
+		}
+		if !t.has(id) {
+			k.cache.lacks(tenant, k.now())
 		}
 	}
 	switch {
@@ -115,6 +118,11 @@ func (k *Keyring) tenant(ctx context.Context, tenant string, makes bool) (*tenan
 	if t := k.cache.get(tenant, k.now()); t != nil && (t.seq != 0 || !makes) {
 		return t, nil
 	}
+	return k.fresh(ctx, tenant, makes)
+}
+
+// fresh is the keyset of a tenant as the bucket has it now.
+func (k *Keyring) fresh(ctx context.Context, tenant string, makes bool) (*tenantKeys, error) {
 	began := k.now()
 	t, err := k.read(ctx, tenant)
 	if err == nil && t.seq == 0 && makes {

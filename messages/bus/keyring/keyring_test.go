@@ -180,6 +180,37 @@ func TestKeysOfATenantRotate(t *testing.T) {
 	mustOpen(t, there, "acme", old, nil)
 }
 
+// A keyset that was read just before a key came into it is read again for a value of that key, by all that need it.
+func TestANewKeyIsReadAtOnce(t *testing.T) {
+	b, _ := bustest.OpenNew(t)
+	m, now := newMaster(t), newClock()
+	here, there := newKeyring(b, m, now), newKeyring(b, m, now)
+	mustOpen(t, there, "acme", mustSeal(t, here, "acme", nil), nil) // cached
+	if err := here.Rotate(bustest.Context(t), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	sealed := mustSeal(t, here, "acme", nil)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := there.Open(bustest.Context(t), "acme", sealed, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAFullCacheKeepsTheOthers(t *testing.T) {
+	t.Parallel()
+	if got := keyring.CachedOf(keyring.MaxCached); got != keyring.MaxCached {
+		t.Errorf("%d tenants are cached, want all %d", got, keyring.MaxCached)
+	}
+	if got := keyring.CachedOf(keyring.MaxCached + 10); got != keyring.MaxCached {
+		t.Errorf("%d tenants are cached, want %d", got, keyring.MaxCached)
+	}
+}
+
 // A master key is replaced in steps, each of which is rolled out to one process after the other.
 func TestMasterKeysRotate(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
