@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -253,11 +254,11 @@ func (c *collection) sweep(ctx context.Context, tenant string, t *tenantFiles) e
 		m, err := c.Manifest(ctx, tenant, hash)
 		switch {
 		case err == nil:
-		case errors.Is(err, manifest.ErrMissing) || errors.Is(err, manifest.ErrDamaged):
+		case errors.Is(err, manifest.ErrMissing), errors.Is(err, manifest.ErrDamaged) && !errors.Is(err, record.ErrClear):
 			c.done.Broken++
 			c.bus.Log().WarnContext(ctx, "a run refers to files that cannot be read", "tenant", tenant, "err", err)
 			continue
-		default: // such as a form that a newer program has written
+		default: // such as a form that a newer program has written, or what is in the clear where that is refused
 			return fmt.Errorf("read what tenant %s refers to: %w", tenant, err)
 		}
 		for i := range m.Files {
@@ -297,8 +298,11 @@ func (c *collection) upload(ctx context.Context, tenant, subject string, seq uin
 	if err != nil || !ok || m.Seq != seq || c.look {
 		return err
 	}
-	var e entry
-	if err := strict.Decode(m.Data, &e); err == nil { // what cannot be read counts for nothing
+	e, err := c.entry(ctx, tenant, subject, m.Data)
+	if errors.Is(err, record.ErrNoKey) {
+		return err
+	}
+	if err == nil { // what cannot be read counts for nothing
 		for _, piece := range e.Contents {
 			if live[piece.Hash] || check(tenant, piece.Hash) != nil {
 				continue

@@ -46,13 +46,7 @@ func (st *Store) content(ctx context.Context, tenant, hash string, m *bus.Messag
 	if put != "" {
 		place = placeOf(tenant, hash, put, headPart)
 	}
-	data := m.Data
-	var err error
-	if put != "" || manifest.HashOf(data) != hash { // else it was stored in the clear, whatever it begins with
-		data, err = st.open(ctx, tenant, data, place)
-	} else {
-		err = st.clear(ctx, tenant)
-	}
+	data, err := st.opened(ctx, tenant, m.Data, place, put == "", hash)
 	if err != nil {
 		return nil, fmt.Errorf("read content %s: %w", hash, err)
 	}
@@ -67,10 +61,20 @@ func (st *Store) content(ctx context.Context, tenant, hash string, m *bus.Messag
 		err = c.head.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read content %s: its head is damaged: %w", hash, err)
+		return nil, fmt.Errorf("read content %s: %w: its head: %w", hash, manifest.ErrDamaged, err)
 	}
 	c.Size = c.head.Size
 	return c, nil
+}
+
+// opened is a stored message as it was before it was sealed. One whose hash is known may be what was stored in the clear, whatever it
+// begins with.
+func (st *Store) opened(ctx context.Context, tenant string, stored, place []byte, known bool, hash string) ([]byte, error) {
+	data, err := st.open(ctx, tenant, stored, place)
+	if err != nil && known && bus.IsSealed(stored) && manifest.HashOf(stored) == hash {
+		return stored, st.clear(ctx, tenant)
+	}
+	return data, err
 }
 
 // Copy writes length bytes from an offset to w, and less at the end of the content. Each part is verified by the hash that the head
@@ -111,14 +115,12 @@ func (c *Content) part(ctx context.Context, n int64) ([]byte, error) {
 	subject := partsPrefix(c.tenant, c.hash, c.head.Put) + strconv.FormatInt(n, 10)
 	m, ok, err := c.st.stream().Get(ctx, bus.Lookup{Last: subject})
 	size := min(c.head.Part, c.Size-n*c.head.Part)
-	data := m.Data
 	if err == nil && !ok {
 		err = manifest.ErrMissing
 	}
-	if err == nil && manifest.HashOf(data) != c.head.Sums[n] {
-		data, err = c.st.open(ctx, c.tenant, data, placeOf(c.tenant, c.hash, c.head.Put, n))
-	} else if err == nil {
-		err = c.st.clear(ctx, c.tenant)
+	var data []byte
+	if err == nil {
+		data, err = c.st.opened(ctx, c.tenant, m.Data, placeOf(c.tenant, c.hash, c.head.Put, n), true, c.head.Sums[n])
 	}
 	if err == nil && (int64(len(data)) != size || manifest.HashOf(data) != c.head.Sums[n]) {
 		err = manifest.ErrDamaged

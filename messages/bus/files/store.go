@@ -32,7 +32,6 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/manifest"
-	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -104,7 +103,7 @@ func (st *Store) Stat(ctx context.Context, tenant, hash string) (size int64, ok 
 		}
 		c, err := st.content(ctx, tenant, hash, &m)
 		if err != nil {
-			if !errors.Is(err, record.ErrNoKey) { // it is damaged, or in the clear where that is refused: to store the content again mends it
+			if errors.Is(err, manifest.ErrDamaged) { // to store the content again mends it
 				err = nil
 			}
 			return 0, false, err

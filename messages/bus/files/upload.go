@@ -104,14 +104,14 @@ func (u *Uploads) entry(ctx context.Context, tenant, put, hash string, size int6
 	if !ok {
 		return nil, 0, ErrNoUpload
 	}
-	var e entry
-	if err := strict.Decode(m.Data, &e); err != nil {
-		return nil, 0, fmt.Errorf("read an upload: %w", err)
+	e, err := u.st.entry(ctx, tenant, m.Subject, m.Data)
+	if err != nil {
+		return nil, 0, err
 	}
 	if len(e.Contents) != 1 || e.Contents[0] != (Piece{hash, size}) || e.Head.Put != put || e.State == uploadGivenUp {
 		return nil, 0, ErrNoUpload
 	}
-	return &e, m.Seq, nil
+	return e, m.Seq, nil
 }
 
 // next is the offset of the part that an upload expects.

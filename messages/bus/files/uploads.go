@@ -25,7 +25,8 @@ const (
 
 	contentCharge = 1 << 10  // counted for each content beside its bytes
 	leastCharge   = 64 << 10 // counted for each entry: bounds how many there are
-	atOnce        = 16       // contents that one request looks for or stores at the same time
+	undoTimeout   = 5 * time.Second
+	atOnce        = 16 // contents that one request looks for or stores at the same time
 )
 
 // ErrNoUpload means that there is no such upload: it has ended, was given up or took too long, or the parts do not fit it.
@@ -175,6 +176,8 @@ func (u *Uploads) open(ctx context.Context, tenant, put string, e *entry) (seq u
 		err = &NoRoomError{pending, u.limits.Pending}
 	}
 	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout) // also for a caller that has gone
+		defer cancel()
 		return 0, errors.Join(err, u.st.stream().Clear(ctx, uploadSubject(tenant, put, charge)))
 	}
 	return seq, nil
@@ -186,10 +189,28 @@ func (u *Uploads) keep(ctx context.Context, tenant, put string, e *entry, last u
 	if err != nil {
 		return 0, fmt.Errorf("encode an upload: %w", err)
 	}
+	// The state of a hash holds the last bytes that it was given.
+	if data, err = u.st.seal(ctx, tenant, data, placeOf(tenant, "", put, entryPart)); err != nil {
+		return 0, err
+	}
 	m := &nats.Msg{Subject: uploadSubject(tenant, put, chargeOf(e.Contents)), Header: nats.Header{}, Data: data}
 	bus.Expect(m, last)
 	r, err := u.st.bus.Store(ctx, m)
 	return r.Seq, err
+}
+
+// entry reads the entry of a subject.
+func (st *Store) entry(ctx context.Context, tenant, subject string, data []byte) (*entry, error) {
+	put, _, _ := strings.Cut(strings.TrimPrefix(subject, uploadsPrefix(tenant)), ".")
+	data, err := st.open(ctx, tenant, data, placeOf(tenant, "", put, entryPart))
+	var e entry
+	if err == nil {
+		err = strict.Decode(data, &e)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read an upload: %w", err)
+	}
+	return &e, nil
 }
 
 // pending is what the uploads of a tenant count.
@@ -221,11 +242,15 @@ func (u *Uploads) reckon(ctx context.Context, tenant string) (pending int64, err
 		if err != nil {
 			return 0, fmt.Errorf("read uploads: %w", err)
 		}
-		var e entry
-		if err := strict.Decode(m.Data, &e); err != nil {
-			return 0, fmt.Errorf("read an upload: %w", err)
+		e, err := u.st.entry(ctx, tenant, m.Subject, m.Data)
+		if errors.Is(err, manifest.ErrDamaged) {
+			pending += chargeIn(m.Subject)
+			continue
 		}
-		left[m.Subject] = &e
+		if err != nil {
+			return 0, err
+		}
+		left[m.Subject] = e
 		pending += chargeIn(m.Subject)
 		if since.IsZero() || e.Began.Before(since) {
 			since = e.Began
