@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -22,6 +23,9 @@ type Workspaces interface {
 
 // ErrWorkspaceBusy means that a run has the workspace.
 var ErrWorkspaceBusy = errors.New("a run has the workspace")
+
+// undoTimeout bounds giving a permit back for a caller that may have gone.
+const undoTimeout = 5 * time.Second
 
 // errNoWorkspaces is that of a process which was not given the heads, and must not give on what it cannot read.
 var errNoWorkspaces = errors.New("this process has no store of named workspaces")
@@ -123,6 +127,8 @@ func (k *Controller) ForgetWorkspace(ctx context.Context, tenant, name string) (
 	if err == nil && was.Manifest == "" {
 		err = ErrNotFound
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
 	freed := k.changeSemaphore(ctx, semaphore, func(l *queue.Semaphore, _ bool) (bool, error) {
 		i := slices.IndexFunc(l.Permits, func(p queue.Permit) bool { return p.Turn == turn })
 		if i >= 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
-	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Workspaces answers the requests about named workspaces.
@@ -33,27 +32,18 @@ func New(store *files.Store, permits *semaphores.Store, controller *runlog.Contr
 // Handlers are the requests about named workspaces.
 func (ws *Workspaces) Handlers() request.Handlers {
 	return request.Handlers{
-		control.SubjectWorkspaces:      ws.list,
-		control.SubjectWorkspace:       ws.get,
-		control.SubjectWorkspaceDelete: ws.remove,
+		control.SubjectWorkspaces:      request.Read(ws.list),
+		control.SubjectWorkspace:       request.Read(ws.get),
+		control.SubjectWorkspaceDelete: request.Read(ws.remove),
 	}
 }
 
 // maxWaiting is how many runs that wait are told.
 const maxWaiting = 100
 
-func workspaceOf(body []byte, one bool) (control.WorkspaceRequest, error) {
-	var req control.WorkspaceRequest
-	if err := strict.Decode(body, &req); err != nil {
-		return req, err
-	}
-	return req, req.Check(one)
-}
-
 // list has the workspaces with files, and those that a run has now.
-func (ws *Workspaces) list(ctx context.Context, body []byte) (any, error) {
-	req, err := workspaceOf(body, false)
-	if err != nil {
+func (ws *Workspaces) list(ctx context.Context, req control.WorkspaceRequest) (any, error) {
+	if err := req.Check(false); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -103,9 +93,8 @@ func (ws *Workspaces) status(ctx context.Context, tenant, name string) (control.
 	return st, nil
 }
 
-func (ws *Workspaces) get(ctx context.Context, body []byte) (any, error) {
-	req, err := workspaceOf(body, true)
-	if err != nil {
+func (ws *Workspaces) get(ctx context.Context, req control.WorkspaceRequest) (any, error) {
+	if err := req.Check(true); err != nil {
 		return nil, err
 	}
 	st, err := ws.status(ctx, req.Tenant, req.Name)
@@ -124,9 +113,8 @@ func (ws *Workspaces) get(ctx context.Context, body []byte) (any, error) {
 	return st, nil
 }
 
-func (ws *Workspaces) remove(ctx context.Context, body []byte) (any, error) {
-	req, err := workspaceOf(body, true)
-	if err != nil {
+func (ws *Workspaces) remove(ctx context.Context, req control.WorkspaceRequest) (any, error) {
+	if err := req.Check(true); err != nil {
 		return nil, err
 	}
 	was, err := ws.controller.ForgetWorkspace(ctx, req.Tenant, req.Name)
