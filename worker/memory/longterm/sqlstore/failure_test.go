@@ -241,3 +241,70 @@ func TestPostgresLockedAndBack(t *testing.T) {
 		}
 	}
 }
+
+// Two workers that remove the same expired items at the same time count them once: what a tenant has stays right.
+func TestSweepsOfTwoWorkers(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Open(t)
+	if server == nil {
+		return
+	}
+	where, at := server.URL("longshore", server.Database(t)), longtermtest.Place("c")
+	workers := []*sqlstore.Store{open(t, sqlstore.Config{Where: where, Timeout: soon}), open(t, sqlstore.Config{Where: where, Timeout: soon})}
+	var items []longterm.Item
+	for i := range 5 {
+		items = append(items, longterm.Item{ID: fmt.Sprint("old", i), Text: "anchor", Expires: longtermtest.At(1)}, longterm.Item{ID: fmt.Sprint("new", i), Text: "anchor"})
+	}
+	if err := workers[0].Write(t.Context(), at, items); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := workers[1].Stats(t.Context(), at.Tenant); err != nil { // it has looked at the tables
+		t.Fatal(err)
+	}
+	db, err := sql.Open("pgx", where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	lock, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback() }()
+	if _, err := lock.ExecContext(t.Context(), "SELECT 1 FROM longshore_memory FOR UPDATE"); err != nil { // both find the items, and wait
+		t.Fatal(err)
+	}
+	type swept struct {
+		n   int
+		err error
+	}
+	done := make(chan swept, len(workers))
+	for _, w := range workers {
+		go func() {
+			n, err := w.Sweep(t.Context(), 100)
+			done <- swept{n, err}
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for waiting := 0; waiting < len(workers); {
+		const blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		if err := db.QueryRowContext(ctx, blocked).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for range workers {
+		s := <-done
+		if s.err != nil {
+			t.Error(s.err)
+		}
+		total += s.n
+	}
+	if stats, err := workers[0].Stats(t.Context(), at.Tenant); err != nil || total != 5 || stats.Items != 5 || stats.Bytes != 5*items[1].Size() {
+		t.Errorf("swept %d, left %+v, %v", total, stats, err)
+	}
+}
