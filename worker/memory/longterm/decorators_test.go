@@ -1,6 +1,7 @@
 package longterm_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/memory/longterm/longtermtest"
 	"github.com/longshore-run/longshore/worker/memory/longterm/memstore"
@@ -99,6 +101,50 @@ func TestWhatASealedStoreSees(t *testing.T) {
 	}
 }
 
+// broken opens and seals nothing while it has an error.
+type broken struct {
+	gcm
+
+	err error
+}
+
+func (b *broken) Seal(ctx context.Context, tenant string, plain, bound []byte) ([]byte, error) {
+	sealed, err := b.gcm.Seal(ctx, tenant, plain, bound)
+	return sealed, errors.Join(err, b.err)
+}
+
+func (b *broken) Open(ctx context.Context, tenant string, sealed, bound []byte) ([]byte, error) {
+	if b.err != nil && bytes.Contains(bound, []byte("gone")) {
+		return nil, b.err
+	}
+	return b.gcm.Open(ctx, tenant, sealed, bound)
+}
+
+// What was sealed with a key that was destroyed is in no answer and keeps no other text from being found. While keys cannot be read, the same
+// call may succeed later.
+func TestSealedWithoutAKey(t *testing.T) {
+	by := &broken{gcm: gcm{[]byte("k")}}
+	s, at := longterm.Sealed(memstore.New(memstore.Config{}), by), longtermtest.Place("c")
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "gone", Text: "an anchor"}, {ID: "kept", Text: "anchor"}}); err != nil {
+		t.Fatal(err)
+	}
+	by.err = fmt.Errorf("destroyed: %w", record.ErrUnreadable)
+	found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
+	if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "kept" || !strings.HasPrefix(found.Degraded, "items that cannot be decrypted were left out (1)") {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := s.Read(t.Context(), at, []string{"gone"}); !errors.Is(err, record.ErrUnreadable) || errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	by.err = context.DeadlineExceeded
+	if _, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"}); !errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "new", Text: "x"}}); !errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestSealedSearchIsBounded(t *testing.T) {
 	s, at := longterm.Sealed(memstore.New(memstore.Config{}), gcm{[]byte("k")}), longtermtest.Place("c")
 	items := make([]longterm.Item, longterm.MaxBatch)
@@ -156,7 +202,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	by.fail = errors.New("the provider is away")
-	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "later", Text: "a"}}); !errors.Is(err, by.fail) {
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "later", Text: "a"}}); !errors.Is(err, by.fail) || !errors.Is(err, longterm.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 	found, err = s.Search(t.Context(), at, longterm.Search{Text: "bbb"})

@@ -49,10 +49,13 @@ func (e *embedded) Write(ctx context.Context, at Place, items []Item) error {
 		}
 		vectors, err := e.by.Embed(ctx, texts)
 		if err != nil {
-			return fmt.Errorf("embed %d texts: %w", len(texts), err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%w: embed %d texts: %w", ErrUnavailable, len(texts), err)
 		}
 		if len(vectors) != len(texts) {
-			return fmt.Errorf("embed %d texts: %d vectors came", len(texts), len(vectors))
+			return fmt.Errorf("%w: embed %d texts: %d vectors came", ErrUnavailable, len(texts), len(vectors))
 		}
 		for i, at := range which {
 			kept[at].Vector, kept[at].Model = vectors[i], e.by.Model()
