@@ -60,7 +60,7 @@ func (f *runFlags) bringBack(cmd *cobra.Command, client *dispatcher.Client, dir 
 		return render.Write(out, "Nothing was written: fetch files with `"+render.Command("files get", run)+" NAME --out FILE`.\n")
 	}
 	if err := back.Apply(cmd.Context(), client, f.overwrite); err != nil {
-		return fmt.Errorf("%w: the folder is as it was", render.OneLine(err))
+		return render.OneLine(err)
 	}
 	if err := render.Write(out, "Wrote "+render.Count(int64(n), "change")+" to "+render.Visible(f.workspace)+".\n"); err != nil {
 		return err

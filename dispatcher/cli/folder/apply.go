@@ -22,15 +22,22 @@ func (b *Back) sort() {
 }
 
 // Apply makes the changes that nothing stands in the way of, and those that conflict if told to. All files are fetched first, and verified;
-// then each takes its place at once. When ctx ends meanwhile, or something fails, the folder is as it was. A file that has changed since
-// Compare is an error.
-func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite bool) (err error) {
+// then each takes its place at once. When ctx ends meanwhile, or something fails, the folder is as it was; if not even that could be done, the
+// error says where the files are. A file that has changed since Compare is an error.
+func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite bool) error {
 	tmp := temporary + rand.Text()
 	root := b.folder.root
 	if err := root.Mkdir(tmp, 0o700); err != nil {
 		return fmt.Errorf("make a folder for what is fetched: %w", err)
 	}
-	defer func() { err = errors.Join(err, root.RemoveAll(tmp)) }()
+	w := &writing{root: root, tmp: tmp}
+	if err := b.apply(ctx, client, w, overwrite); err != nil {
+		return w.undo(err)
+	}
+	return root.RemoveAll(tmp)
+}
+
+func (b *Back) apply(ctx context.Context, client *dispatcher.Client, w *writing, overwrite bool) error {
 	var todo []Change
 	for _, c := range b.Changes {
 		if c.made(overwrite) {
@@ -41,17 +48,16 @@ func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite b
 		if todo[i].Kind == Removed {
 			continue
 		}
-		if err := b.fetch(ctx, client, own(tmp, "new", i), &todo[i]); err != nil {
+		if err := b.fetch(ctx, client, own(w.tmp, "new", i), &todo[i]); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w := &writing{root: root, tmp: tmp}
 	for i := range todo {
 		if err := b.make(w, i, &todo[i], overwrite); err != nil {
-			return errors.Join(err, w.undo())
+			return err
 		}
 	}
 	return nil
@@ -181,10 +187,14 @@ func (w *writing) place(from, name string, fresh bool) error {
 	return nil
 }
 
-// undo makes the folder as it was.
-func (w *writing) undo() (err error) {
+// undo makes the folder as it was, and returns why with what became of it. Files that could not be put back stay where they are kept.
+func (w *writing) undo(why error) error {
+	var failed error
 	for _, back := range slices.Backward(w.done) {
-		err = errors.Join(err, back())
+		failed = errors.Join(failed, back())
 	}
-	return err
+	if failed != nil {
+		return fmt.Errorf("%w; the folder could not be made as it was: %w: what it had is in its folder %s", why, failed, w.tmp)
+	}
+	return errors.Join(fmt.Errorf("%w: the folder is as it was", why), w.root.RemoveAll(w.tmp))
 }

@@ -9,7 +9,6 @@
 package folder
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -135,14 +134,11 @@ func (f *Folder) read(dir string) error {
 		if err != nil {
 			return err
 		}
-		var lines []string
-		for in := bufio.NewScanner(io.LimitReader(r, maxRules)); in.Scan(); {
-			lines = append(lines, in.Text())
-		}
-		if err := r.Close(); err != nil {
+		data, err := io.ReadAll(io.LimitReader(r, maxRules))
+		if err := errors.Join(err, r.Close()); err != nil {
 			return err
 		}
-		f.rules.add(file, dir, lines)
+		f.rules.add(file, dir, strings.Split(string(data), "\n"))
 	}
 	return nil
 }

@@ -113,6 +113,22 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Rules hold behind a line of any length, and names of secrets are known in any case of letters.
+func TestScanWithLongRules(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		".gitignore": strings.Repeat("x", 100_000) + "\nprivate/\r\nlast", "private/x": "x", "last": "x", "a.txt": "a", ".ENV": "KEY=1", "Cert.PEM": "x",
+	})
+	f := scan(t, dir)
+	var names []string
+	for _, file := range f.Files.Files {
+		names = append(names, file.Path)
+	}
+	if diff := cmp.Diff([]string{".gitignore", "a.txt"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A folder goes to a fleet and its changes come back, but for what changed here meanwhile, over NATS and over HTTP.
 func TestThereAndBack(t *testing.T) {
 	var script strings.Builder
@@ -180,8 +196,8 @@ func TestThereAndBack(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			if err := back.Apply(ended, client, true); err == nil {
-				t.Error("it writes although it was interrupted")
+			if err := back.Apply(ended, client, true); err == nil || !strings.HasSuffix(err.Error(), ": the folder is as it was") {
+				t.Errorf("it writes although it was interrupted, or says nothing of the folder: %v", err)
 			}
 			holds(t, dir, map[string]string{"a.txt": "a", "mine.txt": "changed here", "same.txt": "s", ".env": "KEY=1"})
 			if err := back.Apply(ctx, client, false); err != nil {

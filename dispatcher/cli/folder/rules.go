@@ -47,7 +47,7 @@ func (r *rules) why(parts []string, dir bool) string {
 		return WhyIgnored
 	case own == gitignore.Include: // listed by name
 		return ""
-	case last(secrets(), parts, dir) == gitignore.Exclude:
+	case last(secrets(), lower(parts), dir) == gitignore.Exclude:
 		return WhySecret
 	case last(r.git, parts, dir) == gitignore.Exclude:
 		return WhyIgnored
@@ -75,6 +75,11 @@ func last(patterns []gitignore.Pattern, parts []string, dir bool) gitignore.Matc
 		}
 	}
 	return gitignore.NoMatch
+}
+
+// lower is a path in lower case: many file systems do not tell the cases of letters apart.
+func lower(parts []string) []string {
+	return strings.Split(strings.ToLower(strings.Join(parts, "/")), "/")
 }
 
 // gitFolder reports whether a path is in the store of a git repository, as any file system may read its name: what is written there can
