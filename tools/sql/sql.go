@@ -225,7 +225,7 @@ func (f *family) failed(ctx, own context.Context, d *granted, err error) (tools.
 	}
 	if e, ok := errors.AsType[*unfitError](err); ok {
 		f.log.WarnContext(ctx, "a database is not asked", "database", d.name, "reason", e.reason)
-		return d.about("unfit", tools.Failure(fmt.Sprintf("The database %q is not asked: %s. Only its operator can change that.", d.name, e.reason))), nil
+		return d.about("unfit", tools.Failure(fmt.Sprintf("The database %q is not used: %s. Only its operator can change that.", d.name, e.reason))), nil
 	}
 	text, passing, ok := d.problem(err)
 	switch {
