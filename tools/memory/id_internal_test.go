@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
@@ -15,7 +15,7 @@ func TestIDsAreNotSensitive(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for i := range 10_000 {
-		id := idOf(tools.Call{Run: messages.Ref{Tenant: "acme", Run: "r"}, Key: fmt.Sprint(i)})
+		id := idOf(tools.Call{Run: messages.Ref{Tenant: "acme", Run: "r"}, Key: strconv.Itoa(i)})
 		text := "Kept in facts as " + id + "."
 		if sensitive.Redact(text) != text || !strict.ValidToken(id) || seen[id] {
 			t.Fatalf("%q: %q", text, sensitive.Redact(text))
