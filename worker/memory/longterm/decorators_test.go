@@ -20,7 +20,7 @@ import (
 	"github.com/longshore-run/longshore/worker/memory/longterm/memstore"
 )
 
-// gcm is a Sealer with a key of its own for each tenant.
+// gcm is a Sealer with a key of its own for each tenant. What it has sealed begins with 0xff, as no text does.
 type gcm struct{ secret []byte }
 
 func (g gcm) aead(tenant string) cipher.AEAD {
@@ -41,14 +41,14 @@ func (g gcm) Seal(_ context.Context, tenant string, plain, bound []byte) ([]byte
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return g.aead(tenant).Seal(nonce, nonce, plain, bound), nil
+	return append([]byte{0xff}, g.aead(tenant).Seal(nonce, nonce, plain, bound)...), nil
 }
 
 func (g gcm) Open(_ context.Context, tenant string, sealed, bound []byte) ([]byte, error) {
-	if len(sealed) < 12 {
-		return nil, errors.New("too short")
+	if len(sealed) < 13 || sealed[0] != 0xff {
+		return sealed, nil
 	}
-	return g.aead(tenant).Open(nil, sealed[:12], sealed[12:], bound)
+	return g.aead(tenant).Open(nil, sealed[1:13], sealed[13:], bound)
 }
 
 func TestSealedConformance(t *testing.T) {
@@ -120,6 +120,28 @@ func (b *broken) Open(ctx context.Context, tenant string, sealed, bound []byte) 
 	return b.gcm.Open(ctx, tenant, sealed, bound)
 }
 
+// What was written without a sealer is read, unless the sealer refuses it, as with LONGSHORE_ENCRYPTION=required.
+func TestSealedReadsWhatIsClear(t *testing.T) {
+	below, by, at := memstore.New(memstore.Config{}), &broken{gcm: gcm{[]byte("k")}}, longtermtest.Place("c")
+	if err := below.Write(t.Context(), at, []longterm.Item{{ID: "gone", Text: "an anchor"}}); err != nil {
+		t.Fatal(err)
+	}
+	s := longterm.Sealed(below, by)
+	for name, tc := range map[string]struct {
+		refusal error
+		hits    int
+	}{"read": {nil, 1}, "refused": {record.ErrUnreadable, 0}} {
+		by.err = tc.refusal
+		found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
+		if err != nil || len(found.Hits) != tc.hits || (found.Degraded != "") != (tc.refusal != nil) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		if _, err := s.Read(t.Context(), at, []string{"gone"}); !errors.Is(err, tc.refusal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What was sealed with a key that was destroyed is in no answer and keeps no other text from being found. While keys cannot be read, the same
 // call may succeed later.
 func TestSealedWithoutAKey(t *testing.T) {
@@ -130,7 +152,7 @@ func TestSealedWithoutAKey(t *testing.T) {
 	}
 	by.err = fmt.Errorf("destroyed: %w", record.ErrUnreadable)
 	found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
-	if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "kept" || !strings.HasPrefix(found.Degraded, "items that cannot be decrypted were left out (1)") {
+	if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "kept" || !strings.HasPrefix(found.Degraded, "items that cannot be read were left out (1)") {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if _, err := s.Read(t.Context(), at, []string{"gone"}); !errors.Is(err, record.ErrUnreadable) || errors.Is(err, longterm.ErrUnavailable) {

@@ -16,7 +16,7 @@ import (
 type Sealer interface {
 	// Seal encrypts with the newest key of a tenant. The result can be opened with the same bound alone.
 	Seal(ctx context.Context, tenant string, plain, bound []byte) ([]byte, error)
-	// Open decrypts what Seal returned, with the key that was the newest then.
+	// Open decrypts what Seal returned, with the key that was the newest then. What was never sealed it returns as it is, or refuses.
 	Open(ctx context.Context, tenant string, sealed, bound []byte) ([]byte, error)
 }
 
@@ -30,8 +30,8 @@ const (
 // id, so that a value cannot be moved. What is filtered by stays readable there: id, scope, tags, fields, times, the model's name, sizes.
 //
 // No index of words or vectors is kept, for it would tell what the texts say: a search opens the items that pass its filter, MaxSealedScan
-// at most, and ranks them in the process. Items that were written without a sealer are read as they are. Those that open for no process, because
-// their key was destroyed or they were changed, are left out of a search, which says so; to read them is an error.
+// at most, and ranks them in the process. Items that were written without a sealer are read as they are, unless the sealer refuses that. Those that
+// open for no process, because their key was destroyed or they were changed, are left out of a search, which says so; to read them is an error.
 func Sealed(s Store, by Sealer) Store { return &sealed{s, by} }
 
 type sealed struct {
@@ -105,12 +105,16 @@ func (s *sealed) open(ctx context.Context, at Place, items []Item) error {
 }
 
 func (s *sealed) openOne(ctx context.Context, at Place, it *Item) error {
-	if len(it.Sealed) == 0 {
-		return nil
+	value := it.Sealed
+	if len(value) == 0 {
+		value = []byte(it.Text)
 	}
-	plain, err := s.by.Open(ctx, at.Tenant, it.Sealed, bound(at, it.ID))
+	plain, err := s.by.Open(ctx, at.Tenant, value, bound(at, it.ID))
 	if err != nil {
 		return sealing("open item "+it.ID, err)
+	}
+	if len(it.Sealed) == 0 {
+		return nil
 	}
 	var said secret
 	if err := json.Unmarshal(plain, &said); err != nil {
@@ -177,7 +181,7 @@ func (s *sealed) Search(ctx context.Context, at Place, q Search) (Found, error) 
 	from := &readable{sealed: s}
 	found, err := ScanAll(ctx, from, at, &q, MaxSealedScan)
 	if from.leftOut > 0 {
-		found.Degraded = fmt.Sprintf("items that cannot be decrypted were left out (%d): their key was destroyed, or they were changed", from.leftOut)
+		found.Degraded = fmt.Sprintf("items that cannot be read were left out (%d): their key was destroyed, they were changed, or they are in the clear where that is refused", from.leftOut)
 	}
 	return found, err
 }
