@@ -79,7 +79,7 @@ func (b *Back) fetch(ctx context.Context, client *dispatcher.Client, to string, 
 	case err != nil:
 		return fmt.Errorf("fetch %s: %w", c.Path, err)
 	case got.Hash != c.Hash:
-		return fmt.Errorf("fetch %s: what came is another file than the list says", c.Path)
+		return fmt.Errorf("fetch %s: the file that came is not the one in the list", c.Path)
 	default:
 		return nil
 	}
@@ -94,7 +94,7 @@ type bounded struct {
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errors.New("more came than the list says")
+		return 0, errors.New("it is larger than the list says")
 	}
 	return b.w.Write(p)
 }
@@ -107,7 +107,7 @@ func (b *Back) make(w *writing, i int, c *Change, overwrite bool) error {
 	case err != nil:
 		return fmt.Errorf("write %s: %w", c.Path, err)
 	case now != nil && now.Hash == "":
-		return fmt.Errorf("write %s: something else is there that is no regular file", c.Path)
+		return fmt.Errorf("write %s: something other than a regular file is in its place", c.Path)
 	case !overwrite && !same(now, was):
 		return fmt.Errorf("write %s: it was changed here meanwhile: run `longshore files get` for it", c.Path)
 	}

@@ -32,8 +32,8 @@ const (
 	WhyIgnored = "ignored"
 	WhySecret  = "looks like a secret"
 	WhyLink    = "a symbolic link"
-	WhySpecial = "no regular file"
-	WhyName    = "a name that no run may use"
+	WhySpecial = "not a regular file"
+	WhyName    = "its name is not allowed in a run"
 )
 
 // LeftOut is what is not uploaded.
