@@ -45,18 +45,21 @@ func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (found
 		n, err = t.remove(ctx, rows)
 		return err
 	})
-	if err == nil && n > 0 {
-		err = st.erase(ctx)
+	if err == nil {
+		err = st.erase(ctx, n)
 	}
 	return found, n, end(err)
 }
 
-// erase takes what was deleted out of SQLite's log, so that it is no longer in any file.
-func (st *Store) erase(ctx context.Context) error {
-	if st.db.Kind != database.SQLite {
+// erase takes what was removed out of SQLite's log, so that it is no longer in any file. While something is read that is not possible: then the
+// next removal or sweep does it.
+func (st *Store) erase(ctx context.Context, removed int) error {
+	if st.db.Kind != database.SQLite || removed == 0 && !st.unerased.Load() {
 		return nil
 	}
-	_, err := st.db.Writes.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	var busy, frames, moved int
+	err := st.db.Writes.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	st.unerased.Store(err != nil || busy != 0)
 	return err
 }
 
@@ -70,6 +73,9 @@ func (st *Store) Sweep(ctx context.Context, most int) (n int, err error) {
 		n, err = (&tx{dt, st}).sweep(ctx, "", max(most, 0))
 		return err
 	})
+	if err == nil {
+		err = st.erase(ctx, n)
+	}
 	return n, end(err)
 }
 

@@ -31,7 +31,14 @@ func (st *Store) Write(ctx context.Context, at longterm.Place, items []longterm.
 	if err != nil {
 		return err
 	}
-	err = st.change(ctx, at.Tenant, func(t *tx) error { return t.write(ctx, at, kept) })
+	removed := 0
+	err = st.change(ctx, at.Tenant, func(t *tx) error {
+		removed, err = t.write(ctx, at, kept)
+		return err
+	})
+	if err == nil && removed > 0 {
+		err = st.erase(ctx, removed)
+	}
 	if err == nil {
 		err = st.index(ctx, kept)
 	}
@@ -67,35 +74,37 @@ type row struct {
 	text string // of SQLite, whose index of words has to be told what it forgets
 }
 
-func (t *tx) write(ctx context.Context, at longterm.Place, items []longterm.Item) error {
+// write writes items, and returns how many others it removed for them.
+func (t *tx) write(ctx context.Context, at longterm.Place, items []longterm.Item) (removed int, err error) {
 	replaced, err := t.rows(ctx, at, items)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := t.fits(ctx, at, items, replaced); err != nil {
-		if _, swept := t.sweep(ctx, at.Tenant, max(len(items), chunk)); swept != nil {
-			return swept
+		if removed, err = t.sweep(ctx, at.Tenant, max(len(items), chunk)); err != nil {
+			return 0, err
 		}
 		if replaced, err = t.rows(ctx, at, items); err != nil {
-			return err
+			return 0, err
 		}
 		if err = t.fits(ctx, at, items, replaced); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if _, err := t.remove(ctx, replaced); err != nil {
-		return err
+	n, err := t.remove(ctx, replaced)
+	if err != nil {
+		return 0, err
 	}
 	for part := range slices.Chunk(items, chunk) {
 		if err := t.insert(ctx, at, part); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	var bytes int64
 	for i := range items {
 		bytes += items[i].Size()
 	}
-	return t.count(ctx, at, int64(len(items)), bytes)
+	return removed + n, t.count(ctx, at, int64(len(items)), bytes)
 }
 
 // rows are those of items that are kept already.
