@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -235,4 +237,28 @@ func TestEmbedded(t *testing.T) {
 	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "a b", Text: "secret"}}); err == nil || len(by.texts) != n {
 		t.Errorf("%v: what is refused was sent to the provider", err)
 	}
+}
+
+// stuck answers when the call is given up.
+type stuck struct{ letters }
+
+func (*stuck) Embed(ctx context.Context, _ []string) ([][]float32, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A search whose embedder does not answer finds by words before a call of a tool has to end.
+func TestSearchDoesNotWaitForAnEmbedder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := longterm.Embedded(memstore.New(memstore.Config{}), &stuck{}), longtermtest.Place("c")
+		if err := s.Write(t.Context(), at, []longterm.Item{{ID: "a", Text: "anchor", Vector: []float32{1}, Model: "m"}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		found, err := s.Search(ctx, at, longterm.Search{Text: "anchor"})
+		if err != nil || len(found.Hits) != 1 || found.Degraded != "only words were looked for: no vector came within 10s" {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
 }

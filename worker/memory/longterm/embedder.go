@@ -19,7 +19,8 @@ type Embedder interface {
 }
 
 // Embedded returns a store that gives texts a vector: each item that is written with a text and without one, and each search for a text alone.
-// When the embedder fails a write fails as a whole, and may be made again; a search finds by words alone and says so in Degraded.
+// When the embedder fails a write fails as a whole, and may be made again; a search waits for it for 10 s at most, finds by words alone and says
+// so in Degraded.
 func Embedded(s Store, by Embedder) Store { return &embedded{s, by} }
 
 type embedded struct {
@@ -73,7 +74,9 @@ func (e *embedded) Search(ctx context.Context, at Place, s Search) (Found, error
 		return Found{}, err
 	}
 	left := ""
-	switch vectors, err := e.by.Embed(ctx, []string{s.Text}); {
+	soon, cancel := context.WithTimeoutCause(ctx, embedSoon, errSlow)
+	defer cancel()
+	switch vectors, err := e.by.Embed(soon, []string{s.Text}); {
 	case ctx.Err() != nil:
 		return Found{}, context.Cause(ctx)
 	case err != nil:
@@ -89,6 +92,11 @@ func (e *embedded) Search(ctx context.Context, at Place, s Search) (Found, error
 	}
 	return found, err
 }
+
+// embedSoon is how long a search waits for its vector: less than a call of a tool has, so that there is time to find by words.
+const embedSoon = 10 * time.Second
+
+var errSlow = fmt.Errorf("no vector came within %v", embedSoon)
 
 // maxDegraded bounds what a search says of a failure, in bytes.
 const maxDegraded = 512
