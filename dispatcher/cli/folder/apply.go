@@ -112,6 +112,9 @@ func (b *Back) make(w *writing, i int, c *Change, overwrite bool) error {
 		return fmt.Errorf("write %s: it was changed here meanwhile: run `longshore files get` for it", c.Path)
 	}
 	if now != nil {
+		if err := w.permit(i, c); err != nil {
+			return fmt.Errorf("write %s: %w", c.Path, err)
+		}
 		if err := w.keep(i, c.Path); err != nil {
 			return fmt.Errorf("write %s: %w", c.Path, err)
 		}
@@ -140,6 +143,22 @@ type writing struct {
 	root *os.Root
 	tmp  string
 	done []func() error
+}
+
+// permit gives what replaces a file the permissions of that file, but for who may execute it.
+func (w *writing) permit(i int, c *Change) error {
+	if c.Kind == Removed {
+		return nil
+	}
+	info, err := w.root.Lstat(c.Path)
+	if err != nil {
+		return err
+	}
+	perm := info.Mode().Perm() &^ 0o111
+	if c.Exec {
+		perm |= perm & 0o444 >> 2 // by those who may read it
+	}
+	return w.root.Chmod(own(w.tmp, "new", i), perm)
 }
 
 // keep keeps a file as it is under another name.

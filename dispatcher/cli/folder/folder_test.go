@@ -204,6 +204,9 @@ func TestThereAndBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			holds(t, dir, map[string]string{"a.txt": "new a", "mine.txt": "changed here", "same.txt": "s", ".env": "KEY=1", "deep/down/new.txt": "new"})
+			if info, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("a file that only its owner could read now has %v, %v", info.Mode(), err)
+			}
 			if back, err = f.Compare(ctx, client, run); err != nil || back.Count(false) != 0 || back.Count(true) != 1 {
 				t.Errorf("after it was written: %s%v", back.Text(false), err)
 			}
