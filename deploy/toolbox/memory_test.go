@@ -141,7 +141,7 @@ func TestMemoryIsGranted(t *testing.T) {
 	}
 }
 
-// What a model is told of a mistake names the argument, and nothing is kept that the rules of the run keep out of memory.
+// The error that a model reads names the argument, and nothing is kept that the rules of the run keep out of memory.
 func TestMemoryRefuses(t *testing.T) {
 	made, store := remembering(t, `{}`)
 	for args, want := range map[string]string{
