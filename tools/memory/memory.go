@@ -145,7 +145,7 @@ func (f family) named(collection string) string {
 
 // place is what a call may see, or why there is nothing.
 func (f family) place(c tools.Call, collection string) (at Place, refusal string) {
-	if collection = f.named(collection); !messages.Leaves(f.config.Collections, collection) {
+	if collection = f.named(collection); !slices.Contains(f.config.Collections, collection) {
 		return at, "collection: must be one of " + strings.Join(f.config.Collections, ", ") + "."
 	}
 	at = Place{Tenant: c.Run.Tenant, Collection: collection}

@@ -118,6 +118,7 @@ func TestScanWithLongRules(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		".gitignore": strings.Repeat("x", 100_000) + "\nprivate/\r\nlast", "private/x": "x", "last": "x", "a.txt": "a", ".ENV": "KEY=1", "Cert.PEM": "x",
+		".envrc": "export KEY=1", "longshore-data.keyset": "{}", "infra/prod.tfstate": "{}",
 	})
 	f := scan(t, dir)
 	var names []string

@@ -102,9 +102,10 @@ func gitFolder(parts []string) bool {
 // secrets are names of files that often hold secrets.
 func secrets() (patterns []gitignore.Pattern) {
 	for _, p := range []string{
-		".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12",
-		"*.pfx", "*.jks", "*.keystore", "*.kdbx", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".htpasswd", ".git-credentials", ".aws/credentials",
-		".docker/config.json", ".kube/config", ".ssh/", ".gnupg/",
+		".env", ".env.*", ".envrc", "!.env.example", "!.env.sample", "!.env.template", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
+		"id_ed25519_sk", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.keyset", "*.kdbx", ".netrc", "_netrc", ".npmrc", ".pypirc",
+		".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".vault-token", ".aws/credentials", ".docker/config.json", ".dockercfg", ".kube/config",
+		"*.tfstate", "*.tfvars", ".ssh/", ".gnupg/",
 	} {
 		patterns = append(patterns, gitignore.ParsePattern(p, nil))
 	}
