@@ -288,7 +288,11 @@ func (f family) forget(ctx context.Context, c tools.Call, at Place, in forgetArg
 	if err != nil {
 		return failed(ctx, err)
 	}
-	r := tools.Text(fmt.Sprintf("Removed %d of %d from %s.", n, len(in.IDs), at.Collection))
+	text := fmt.Sprintf("Removed %d of %d from %s.", n, len(in.IDs), at.Collection)
+	if n < len(in.IDs) {
+		text += " The others are not in this collection, or are not yours to remove."
+	}
+	r := tools.Text(text)
 	r.Meta = map[string]any{"collection": at.Collection, "removed": n}
 	if n > 0 {
 		change := messages.MemoryChange{Memory: messages.MemoryLongTerm, Op: messages.MemoryDelete, Name: at.Collection, Removed: n}

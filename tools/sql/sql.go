@@ -168,7 +168,7 @@ func (f *family) of(name string, g messages.Grants) (*granted, string) {
 	if d := f.named[name]; d != nil && messages.Leaves(g.Databases, name) {
 		return d, ""
 	}
-	return nil, fmt.Sprintf("There is no database %q for this agent. It may ask: %s.", strict.Shown(name), orNone(f.may(g)))
+	return nil, fmt.Sprintf("There is no database %q for this agent. It may use: %s.", strict.Shown(name), orNone(f.may(g)))
 }
 
 func orNone(names []string) string {
