@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
@@ -29,7 +30,7 @@ func rotateCommand(cfg Config) *cobra.Command {
 func addCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "add FILE", Short: "Add a key, which so far only reads, to the keyset in a file", Args: oneFile,
+		Use: "add FILE", Short: "Add a key, which so far only reads, to the keyset in a file", Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
 			if err != nil {
@@ -52,7 +53,7 @@ func addCommand(cfg Config) *cobra.Command {
 func promoteCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "promote FILE", Short: "Let the newest key of the keyset in a file write", Args: oneFile,
+		Use: "promote FILE", Short: "Let the newest key of the keyset in a file write", Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
 			if err != nil {
@@ -109,9 +110,12 @@ func retireCommand(cfg Config) *cobra.Command {
 		Use: "retire FILE", Short: "Remove the keys that no longer write from the keyset in a file",
 		Long: "Remove the keys that do not write, unless the keyset of a tenant is still encrypted with one of them: the command looks in NATS. All\n" +
 			"processes must already have the keyset whose new key writes.",
-		Args: oneFile,
+		Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
+			if err == nil {
+				err = fleet.CheckRetire(args[0], m)
+			}
 			if err != nil {
 				return err
 			}
