@@ -105,7 +105,7 @@ func (m *member) unfinished(text string) Result {
 		r = Failure(text + " It may or may not have taken effect; check before you repeat it.")
 		r.Code = messages.CodeToolUnknownOutcome
 	case messages.EffectIdempotent:
-		r = Failure(text + " It may have taken effect; to repeat it does no harm.")
+		r = Failure(text + " It may have taken effect; repeating it does no harm.")
 	case messages.EffectRead:
 	}
 	return r

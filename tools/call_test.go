@@ -123,7 +123,7 @@ func TestTimeout(t *testing.T) {
 		"its own": {
 			func(e messages.Effect) tools.Tool { return hurried{withEffect(e, untilDone), 2 * time.Minute} },
 			messages.EffectIdempotent, 2 * time.Minute,
-			"Tool t did not finish within 2m0s and was stopped. It may have taken effect; to repeat it does no harm.",
+			"Tool t did not finish within 2m0s and was stopped. It may have taken effect; repeating it does no harm.",
 			messages.CodeToolFailed,
 		},
 		"once": {

@@ -50,23 +50,29 @@ func (f *runFlags) bringBack(cmd *cobra.Command, client *dispatcher.Client, dir 
 	if err := render.Write(out, "The run has changed "+render.Count(int64(len(back.Changes)), "file")+":\n"+back.Text(f.overwrite)); err != nil {
 		return err
 	}
+	fetch := "fetch them with `" + render.Command("files get", run) + " NAME --out FILE`"
+	conflicts := back.Count(true) - n
+	unwritten := fmt.Errorf("%s not written, because of what changed here meanwhile: %s", render.Count(int64(conflicts), "change"), fetch)
+	if n == 0 && conflicts > 0 {
+		return unwritten
+	}
 	write, err := f.wanted(cmd.Context(), out, n, failed)
 	switch {
 	case errors.Is(err, errNotAsked):
-		return render.Write(out, "Nothing was written, because "+err.Error()+": fetch files with `"+render.Command("files get", run)+" NAME --out FILE`.\n")
+		return render.Write(out, "Nothing was written, because "+err.Error()+": "+fetch+".\n")
 	case err != nil:
 		return err
 	case !write:
-		return render.Write(out, "Nothing was written: fetch files with `"+render.Command("files get", run)+" NAME --out FILE`.\n")
+		return render.Write(out, "Nothing was written: "+fetch+".\n")
 	}
 	if err := back.Apply(cmd.Context(), client, f.overwrite); err != nil {
-		return fmt.Errorf("%w: the folder is as it was", render.OneLine(err))
+		return render.OneLine(err)
 	}
 	if err := render.Write(out, "Wrote "+render.Count(int64(n), "change")+" to "+render.Visible(f.workspace)+".\n"); err != nil {
 		return err
 	}
-	if left := len(back.Changes) - n; left > 0 {
-		return fmt.Errorf("%s not written: fetch them with `%s NAME --out FILE`", render.Count(int64(left), "change"), render.Command("files get", run))
+	if conflicts > 0 {
+		return unwritten
 	}
 	return nil
 }

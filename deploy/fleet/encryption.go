@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/longshore-run/longshore/deploy/settings"
@@ -86,7 +87,7 @@ func ownKeyset(dir string) (string, error) {
 	return name, nil
 }
 
-// keyOfStore is what encrypts the files of the message store. It is kept in the data folder, encrypted with the keyset.
+// keyOfStore is what encrypts the files of the message store. It is kept in the data folder, encrypted with the key of the keyset that writes.
 func keyOfStore(dir string, master *keyring.Master) (string, error) {
 	name := filepath.Join(dir, storeKeyFile)
 	if !exists(name) {
@@ -109,7 +110,44 @@ func keyOfStore(dir string, master *keyring.Master) (string, error) {
 	if err != nil {
 		return "", settings.Errorf("the data folder %s does not open with this keyset: %v: use the keyset that it was made with", dir, err)
 	}
+	if !master.Current(wrapped) { // keys were rotated, and the old one may be retired
+		if err := rewrap(name, key, master); err != nil {
+			return "", fmt.Errorf("encrypt the key of the store with the new key of the keyset: %w", err)
+		}
+	}
 	return string(key), nil
+}
+
+// rewrap encrypts the key of the store again, in the place of the one before as a whole.
+func rewrap(name string, key []byte, master *keyring.Master) error {
+	wrapped, err := master.Wrap(key, storeKeyUse)
+	if err != nil {
+		return err
+	}
+	next := name + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that died
+		return err
+	}
+	if err := writeNew(next, wrapped); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}
+
+// CheckRetire returns an error if the data folder of `longshore dev` beside a keyset can no longer be opened once the keys of the keyset that
+// do not write are removed.
+func CheckRetire(keyset string, master *keyring.Master) error {
+	dir, ok := strings.CutSuffix(filepath.Clean(keyset), keysetSuffix)
+	if name := filepath.Join(dir, storeKeyFile); ok && exists(name) {
+		wrapped, err := document.Read(name, maxStoreKey)
+		if err != nil {
+			return fmt.Errorf("read the key of the store: %w", err)
+		}
+		if !master.Current(wrapped) {
+			return settings.Errorf("the data folder %s is encrypted with an older key of %s: restart `longshore dev` first, which then uses the new one", dir, keyset)
+		}
+	}
+	return nil
 }
 
 // writeNew writes a secret to a file that must not exist, whole or not at all.

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
 // encrypted is an encryption with a keyset of its own, in a file.
@@ -193,6 +194,66 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 	if err := start(settings.Encryption{}); err == nil || !strings.Contains(err.Error(), "is missing: put it back") {
 		t.Errorf("without its keyset: %v", err)
 	}
+}
+
+// The data folder of `longshore dev` opens after each step of a rotation of its keys, and a key that it needs is not retired.
+func TestDataFolderAfterARotation(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	file := fleet.KeysetBeside(dir)
+	play, err := scripted.Parse([]byte("scenes: [{turns: [{text: Done}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() (stop func()) {
+		t.Helper()
+		dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
+			Dir: dir, Folders: t.TempDir(), Log: slog.New(slog.DiscardHandler), Version: "0.0.0",
+			Dev:   settings.Dev{Serving: settings.Serving{RunIndex: settings.RunIndex{Index: settings.IndexNone}}, Runs: settings.Runs{Slots: 1, MaxAttempts: 5}},
+			Parts: fleet.Parts{Model: scripted.New(play)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := dev.Stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	keys := func(want string, args ...string) {
+		t.Helper()
+		if got := call(t, []string{"LONGSHORE_KEYSET=" + file}, append([]string{"keys", "rotate"}, args...)...); !strings.Contains(got.stdout+got.stderr, want) {
+			t.Fatalf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	start()()
+	keys("", "add", file)
+	keys("", "promote", file)
+	keys("restart `longshore dev` first", "retire", file)
+	start()()
+	m, err := (&settings.Encryption{Keyset: file}).Master()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.CheckRetire(file, m); err != nil {
+		t.Error(err)
+	}
+	for _, key := range m.Keys() {
+		if !key.Writes {
+			if m, err = m.Retire(key.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start()()
 }
 
 // Keys are replaced step by step while tasks run: each step is rolled out to one worker after the other, so that workers with the old and

@@ -17,6 +17,11 @@ scenes:
       - calls: [{name: write_file, arguments: {filePath: a.txt, content: "a, fixed"}}]
       - calls: [{name: write_file, arguments: {filePath: sub/new.txt, content: "new"}}]
       - text: "I read ${lastToolResult}"
+  - match: ask
+    turns:
+      - calls: [{name: ask_human, arguments: {question: How many?}}]
+      - calls: [{name: write_file, arguments: {filePath: a.txt, content: "asked"}}]
+      - text: done
   - match: break
     turns:
       - calls: [{name: write_file, arguments: {filePath: a.txt, content: "broken"}}]

@@ -39,6 +39,12 @@ func examples(t *testing.T, page, language string) []string {
 // opened is the Set of a tools file.
 func opened(t *testing.T, file string, env ...string) *tools.Set {
 	t.Helper()
+	return openedWith(t, toolbox.Needs{}, file, env...)
+}
+
+// openedWith is opened with what a worker has.
+func openedWith(t *testing.T, needs toolbox.Needs, file string, env ...string) *tools.Set {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "tools.yaml")
 	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,7 +54,8 @@ func opened(t *testing.T, file string, env ...string) *tools.Set {
 	if err := settings.Load(s, env); err != nil {
 		t.Fatal(err)
 	}
-	box, err := toolbox.Open(t.Context(), &s.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler), RedisURL: s.RedisURL})
+	needs.Log, needs.RedisURL = slog.New(slog.DiscardHandler), s.RedisURL
+	box, err := toolbox.Open(t.Context(), &s.Tools, needs)
 	if err != nil {
 		t.Fatal(err)
 	}

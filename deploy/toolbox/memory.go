@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
@@ -34,9 +35,13 @@ func (unavailable) Unavailable() bool { return true }
 
 func (u unavailable) Unwrap() error { return u.error }
 
+// told is an error in the terms of the tools: fields by the names of their arguments.
 func told(err error) error {
 	if errors.Is(err, longterm.ErrUnavailable) {
 		return unavailable{err}
+	}
+	if wrong, ok := errors.AsType[*messages.FieldError](err); ok {
+		return &messages.FieldError{Field: strings.NewReplacer("items[0].", "", "scope.", "", "visibleTo.", "").Replace(wrong.Field), Reason: wrong.Reason}
 	}
 	return err
 }

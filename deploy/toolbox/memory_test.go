@@ -119,7 +119,7 @@ func TestMemoryThatIsAway(t *testing.T) {
 	for _, tool := range made {
 		if tool.Spec().Name == "recall" {
 			r, err := tool.Call(t.Context(), tools.Call{Run: messages.Ref{Tenant: "acme", Run: "r"}, Agent: "a", Arguments: json.RawMessage(`{"text":"x"}`)})
-			if err != nil || !r.IsError || !r.Transient || r.Content[0].Text != "The memory does not answer now. Go on without it, or try again later." {
+			if err != nil || !r.IsError || !r.Transient || r.Content[0].Text != "The memory does not answer now. Continue without it, or try again later." {
 				t.Errorf("%+v %v", r, err)
 			}
 		}
@@ -131,12 +131,50 @@ func TestMemoryIsGranted(t *testing.T) {
 		`{"scope":"all"}`:                "scope: must be agent, session or tenant",
 		`{"collections":["a","a"]}`:      "collections[1]: is named twice",
 		`{"textBytes":65537}`:            "textBytes: must be 1 to 65536",
-		`{"ttl":"1ms"}`:                  "ttl: must be at least 1s",
+		`{"ttl":"1ms"}`:                  "ttl: must be 1s to 876000h",
 		`{"collections":["facts"]}`:      "collections: need the long-term memory of the worker: set LONGSHORE_MEMORY",
 		`{"collections":["not a name"]}`: "collections[0]: ",
 	} {
 		if _, _, err := memoryTools(t.Context(), json.RawMessage(part), Needs{}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", part, err, want)
+		}
+	}
+}
+
+// The error that a model reads names the argument, and nothing is kept that the rules of the run keep out of memory.
+func TestMemoryRefuses(t *testing.T) {
+	made, store := remembering(t, `{}`)
+	for args, want := range map[string]string{
+		`{"text":"x","ttlSeconds":-1}`:                              "ttlSeconds: must be 1 to 3153600000",
+		`{"text":"x","ttlSeconds":10000000000}`:                     "ttlSeconds: must be 1 to 3153600000",
+		`{"text":"x","subject":"a\nb"}`:                             "subject: holds a control character",
+		`{"text":"x","tags":["a",""]}`:                              "tags[1]: is empty",
+		`{"text":"x","subject":"bob@example.com"}`:                  "subject: looks like a secret or personal data",
+		`{"text":"x","tags":["ok","bob@example.com"]}`:              "tags[1]: looks like a secret or personal data",
+		`{"text":"x","collection":"other"}`:                         "collection: must be one of facts.",
+		`{"text":"secret"}`:                                         "Nothing was kept: the rules of this run do not allow it.",
+		`{"text":"x","subject":"` + strings.Repeat("a", 129) + `"}`: "subject: larger than 128 bytes",
+	} {
+		if r := said(t, made, "pilot", "remember", "k", args); !r.IsError || !strings.HasPrefix(r.Content[0].Text, want) {
+			t.Errorf("%s: %+v, want %q", args, r, want)
+		}
+	}
+	if r := said(t, made, "pilot", "recall", "k", `{"text":"x","subject":"a\nb"}`); !r.IsError || r.Content[0].Text != "subject: holds a control character" {
+		t.Errorf("%+v", r)
+	}
+	if stats, err := store.Stats(t.Context(), "acme"); err != nil || stats.Items != 0 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+}
+
+// A model learns from the tools which collections there are, if it has to choose.
+func TestMemoryNamesItsCollections(t *testing.T) {
+	for part, want := range map[string]bool{`{}`: false, `{"collections":["facts","customers"]}`: true} {
+		made, _ := remembering(t, part)
+		for name, tool := range made {
+			if got := strings.HasSuffix(tool.Spec().Description, " The collections are facts, customers."); got != want {
+				t.Errorf("%s, %s: %q", part, name, tool.Spec().Description)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/scratchpad"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 )
@@ -31,7 +32,7 @@ func definition(t *testing.T, file string) messages.Definition {
 }
 
 // played makes the calls of a page, a line each, and compares what the tools answer with the lines below it: those of a result begin
-// with >, those of a failure with !.
+// with >, those of a failure with !. Each call has the notes of those before it.
 func played(t *testing.T, set *tools.Set, agent messages.Definition, page, session string, files ...*sandbox.Workspace) {
 	t.Helper()
 	specs, err := set.Specs(agent.Tools)
@@ -43,6 +44,8 @@ func played(t *testing.T, set *tools.Set, agent messages.Definition, page, sessi
 		ws = files[0]
 	}
 	var got strings.Builder
+	var notes scratchpad.Pad
+	calls := 0
 	for line := range strings.Lines(page + "\n") {
 		tool, args, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if tool == ">" || tool == "!" {
@@ -52,11 +55,21 @@ func played(t *testing.T, set *tools.Set, agent messages.Definition, page, sessi
 		if refusal != nil {
 			t.Fatalf("%s: %s", line, refusal.Content[0].Text)
 		}
+		calls++
 		r, err := set.Call(t.Context(), tool, tools.Call{
-			Run: messages.Ref{Tenant: "t", Run: "r"}, Session: session, Grants: agent.GrantOf(), Key: strconv.Itoa(got.Len()), Arguments: raw, Workspace: ws,
+			Run: messages.Ref{Tenant: "t", Run: "r"}, Agent: "a", Session: session, Grants: agent.GrantOf(), Key: "t.r.1.c" + strconv.Itoa(calls), Arguments: raw,
+			Workspace: ws, Scratchpad: notes.Clone(),
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, c := range r.Memory {
+			switch c.Op {
+			case messages.MemoryAppend:
+				notes.Append(scratchpad.Note{ID: c.ID, Stream: c.Name, Text: c.Text})
+			case messages.MemoryClear:
+				notes.Clear(c.Name)
+			}
 		}
 		mark := "> "
 		if r.IsError {

@@ -3,7 +3,7 @@
 // them, and a run of a session may begin with those of the run before. Pure, and for one goroutine.
 //
 //	var p scratchpad.Pad
-//	evicted := p.Append("found", scratchpad.Note{ID: "call-1", Text: "Berth 4 is free on Monday."})
+//	evicted := p.Append(scratchpad.Note{ID: "call-1", Stream: "found", Text: "Berth 4 is free on Monday."})
 //	for _, n := range p.Search("berth", 10) {
 //		fmt.Println(n.Stream, n.Text)
 //	}

@@ -43,11 +43,11 @@ func TestEdit(t *testing.T) {
 	d.play(t,
 		step{
 			"edit_file", `{"filePath":"a.txt","old":"one","new":"1"}`,
-			"! a.txt: old is 2 times in the file, at lines 1, 3; give more of the text around the one that you mean, or set all",
+			"! a.txt: old occurs 2 times in the file, on lines 1, 3; give more of the text around the place that you mean, or set all",
 		},
 		step{
 			"edit_file", `{"filePath":"a.txt","old":"aa","new":"b"}`,
-			"! a.txt: old is 2 times in the file, at lines 4, 4; give more of the text around the one that you mean, or set all",
+			"! a.txt: old occurs 2 times in the file, on lines 4, 4; give more of the text around the place that you mean, or set all",
 		},
 		step{"edit_file", `{"filePath":"a.txt","old":"Two","new":"2"}`, "! a.txt: old is not in the file; it must be there exactly as given, white space and line ends included"},
 		step{"edit_file", `{"filePath":"a.txt","old":"","new":"2"}`, "! old: must not be empty; to make a file, or to replace all of it, use write_file"},
@@ -72,7 +72,7 @@ func TestEditOfLargeTexts(t *testing.T) {
 	d.put(t, "a", strings.Repeat("a", 1<<20))
 	half := strings.Repeat("a", 1<<19)
 	got := d.call(t, "edit_file", `{"filePath":"a","old":"`+half+`","new":"b"}`)
-	if !strings.HasPrefix(got, "! a: old is at least 1000 times in the file, at lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 …; give more") {
+	if !strings.HasPrefix(got, "! a: old occurs at least 1000 times in the file, on lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 …; give more") {
 		t.Error(got)
 	}
 	got = d.call(t, "edit_file", `{"filePath":"a","old":"a","new":"`+half+`","all":true}`)

@@ -95,7 +95,7 @@ func (in editArgs) replace(data []byte) (out []byte, found int, err error) {
 		if len(lines) > maxShownLines {
 			more = " …"
 		}
-		return nil, 0, mismatch(fmt.Sprintf("%s: old is %s times in the file, at lines %s%s; give more of the text around the one that you mean, or set all",
+		return nil, 0, mismatch(fmt.Sprintf("%s: old occurs %s times in the file, on lines %s%s; give more of the text around the place that you mean, or set all",
 			in.FilePath, times, strings.Join(shown, ", "), more))
 	default:
 		return bytes.Replace(data, old, []byte(in.New), 1), 1, nil

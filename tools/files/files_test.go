@@ -236,10 +236,10 @@ func TestFilesAreReadInPieces(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"filePath":"long","limit":5}`:            "dock \n(The file has 160000 bytes; read on with offset 5.)",
 		`{"filePath":"long","offset":5,"limit":1}`: "é\n(The file has 160000 bytes; read on with offset 7.)",
-		`{"filePath":"long","offset":6}`:           "! offset: is inside a character",
+		`{"filePath":"long","offset":6}`:           "! offset: is in the middle of a character",
 		`{"filePath":"long","offset":160000}`:      "",
-		`{"filePath":"long","offset":160001}`:      "! offset: the file has 160000 bytes",
-		`{"filePath":"long","offset":-1}`:          "! offset: the file has 160000 bytes",
+		`{"filePath":"long","offset":160001}`:      "! offset: must be 0 to 160000, the size of the file",
+		`{"filePath":"long","offset":-1}`:          "! offset: must be 0 to 160000, the size of the file",
 		`{"filePath":"long","limit":65001}`:        "! limit: must be from 1 to 65000",
 	} {
 		if got := d.call(t, "read_file", args); got != want {

@@ -44,9 +44,9 @@ func piece(data []byte, in readArgs) tools.Result {
 	limit := in.Limit
 	switch {
 	case in.Offset < 0 || in.Offset > len(data):
-		return tools.Failure(fmt.Sprintf("offset: the file has %d bytes", len(data)))
+		return tools.Failure(fmt.Sprintf("offset: must be 0 to %d, the size of the file", len(data)))
 	case in.Offset < len(data) && !utf8.RuneStart(data[in.Offset]):
-		return tools.Failure("offset: is inside a character")
+		return tools.Failure("offset: is in the middle of a character")
 	case limit < 0 || limit > maxPiece:
 		return tools.Failure(fmt.Sprintf("limit: must be from 1 to %d", maxPiece))
 	case limit == 0:

@@ -132,7 +132,7 @@ func TestCalls(t *testing.T) {
 		step{"kv_set", `{"key":"d","value":""}`, "! the store is full: there may be 3 keys; delete some first"},
 		step{"kv_list", ``, "a (1 bytes, revision 2)\nb c/é (10 bytes, revision 3)\nc (10 bytes, revision 4)"},
 		step{"kv_list", `{"prefix":"b","limit":1}`, "b c/é (10 bytes, revision 3)"},
-		step{"kv_list", `{"limit":2}`, "a (1 bytes, revision 2)\nb c/é (10 bytes, revision 3)\n(There are more: list on with after \"b c/é\".)"},
+		step{"kv_list", `{"limit":2}`, "a (1 bytes, revision 2)\nb c/é (10 bytes, revision 3)\n(There are more: continue with after \"b c/é\".)"},
 		step{"kv_list", `{"after":"b c/é"}`, "c (10 bytes, revision 4)"},
 		step{"kv_list", `{"prefix":"z"}`, "(There are no such keys.)"},
 		step{"kv_list", `{"prefix":"\u0000"}`, "! prefix: must be printable characters, and spaces"},

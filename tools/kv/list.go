@@ -41,7 +41,7 @@ func (f family) list(ctx context.Context, _ tools.Call, s Scope, in listArgs) (t
 	}
 	switch {
 	case more:
-		fmt.Fprintf(&text, "(There are more: list on with after %q.)", entries[len(entries)-1].Key)
+		fmt.Fprintf(&text, "(There are more: continue with after %q.)", entries[len(entries)-1].Key)
 	case len(entries) == 0:
 		text.WriteString("(There are no such keys.)")
 	}

@@ -105,7 +105,7 @@ func again() tools.Retry {
 func (t *called) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
 	return t.s.ask(ctx, c, t.spec.Effect, func(ctx context.Context, n *session) (tools.Result, error) {
 		if why := n.problems()[t.tool]; why != "" {
-			r := tools.Failure(fmt.Sprintf("Refused: the tool is disabled, because of what the MCP server %s says of it: %s. The operator has to look at it; no arguments would help.", t.s.name, why))
+			r := tools.Failure(fmt.Sprintf("Refused: the tool is disabled, because of what the MCP server %s says of it: %s. The operator must look into it; other arguments would not help.", t.s.name, why))
 			r.Code = messages.CodePolicy
 			return r, nil
 		}

@@ -36,6 +36,7 @@ const (
 	mostRecalled      = 50
 	maxRecalled       = 32 << 10 // bytes of an answer
 	mostForgotten     = 100
+	mostTTL           = messages.Duration(100 * 365 * 24 * time.Hour) // of a text whose operator sets none
 )
 
 // ParseConfig reads an operator's part, checks it and fills in the defaults. The error is a *messages.FieldError.
@@ -73,8 +74,8 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "scope", Reason: "must be agent, session or tenant"}
 	case c.TextBytes < 1 || c.TextBytes > mostText:
 		return &messages.FieldError{Field: "textBytes", Reason: fmt.Sprintf("must be 1 to %d", mostText)}
-	case c.TTL != 0 && c.TTL < messages.Duration(time.Second):
-		return &messages.FieldError{Field: "ttl", Reason: "must be at least 1s"}
+	case c.TTL != 0 && (c.TTL < messages.Duration(time.Second) || c.TTL > mostTTL):
+		return &messages.FieldError{Field: "ttl", Reason: "must be 1s to 876000h"}
 	}
 	return nil
 }

@@ -4,11 +4,12 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,23 +68,23 @@ type Found struct {
 
 type rememberArgs struct {
 	Text       string   `json:"text"                 jsonschema:"What to keep, in words that make sense without the rest of this conversation"`
-	Subject    string   `json:"subject,omitempty"    jsonschema:"The person or thing that it is about, such as customer-17"`
-	Tags       []string `json:"tags,omitempty"       jsonschema:"Words to find it by, at most 32"`
-	Collection string   `json:"collection,omitempty" jsonschema:"Where to keep it; only needed if there are several"`
-	TTLSeconds int64    `json:"ttlSeconds,omitempty" jsonschema:"Seconds after which it is gone; as long as the operator allows by default"`
+	Subject    string   `json:"subject,omitempty"    jsonschema:"Id of the person or thing that the text is about, such as customer-17; recall then finds it only with the same subject"`
+	Tags       []string `json:"tags,omitempty"       jsonschema:"Labels that recall can select by, such as contract; at most 32"`
+	Collection string   `json:"collection,omitempty" jsonschema:"Where to keep it; needed only if there are several collections"`
+	TTLSeconds int64    `json:"ttlSeconds,omitempty" jsonschema:"Seconds after which it expires; by default as long as the operator allows"`
 }
 
 type recallArgs struct {
-	Text       string   `json:"text"                 jsonschema:"What you want to know, as a question or in words"`
-	Subject    string   `json:"subject,omitempty"    jsonschema:"Also what is about this person or thing; without it only what is about none"`
-	Tags       []string `json:"tags,omitempty"       jsonschema:"Only what has all of these tags"`
-	Collection string   `json:"collection,omitempty" jsonschema:"Where to look; only needed if there are several"`
-	Limit      int      `json:"limit,omitempty"      jsonschema:"How many texts at most, 1 to 50; default 5"`
+	Text       string   `json:"text"                 jsonschema:"What you want to know: a question, or words to look for"`
+	Subject    string   `json:"subject,omitempty"    jsonschema:"Find texts about this subject too; without it only texts that have no subject are found"`
+	Tags       []string `json:"tags,omitempty"       jsonschema:"Find only texts that have all of these tags"`
+	Collection string   `json:"collection,omitempty" jsonschema:"Where to look; needed only if there are several collections"`
+	Limit      int      `json:"limit,omitempty"      jsonschema:"Texts to return at most; 5 by default, 50 at most"`
 }
 
 type forgetArgs struct {
-	IDs        []string `json:"ids"                  jsonschema:"The ids of what to remove, as recall and remember return them, 1 to 100"`
-	Collection string   `json:"collection,omitempty" jsonschema:"Where they are; only needed if there are several"`
+	IDs        []string `json:"ids"                  jsonschema:"Ids of the texts to remove, 1 to 100, as remember and recall return them"`
+	Collection string   `json:"collection,omitempty" jsonschema:"Where the texts are; needed only if there are several collections"`
 }
 
 // Tools are remember, recall and forget.
@@ -119,8 +120,11 @@ type family struct {
 func row[In any](
 	name, description string, effect messages.Effect, f family, do func(context.Context, tools.Call, Place, In) (tools.Result, error), collection func(In) string,
 ) func() (tools.Tool, error) {
+	if names := f.config.Collections; len(names) > 1 {
+		description += " The collections are " + strings.Join(names, ", ") + "."
+	}
 	return func() (tools.Tool, error) {
-		return tools.FuncOn(messages.ToolSpec{Name: name, Description: description, Effect: effect}, func(in In) string { return "memory/" + collection(in) },
+		return tools.FuncOn(messages.ToolSpec{Name: name, Description: description, Effect: effect}, func(in In) string { return "memory/" + f.named(collection(in)) },
 			func(ctx context.Context, c tools.Call, in In) (tools.Result, error) {
 				at, refusal := f.place(c, collection(in))
 				if refusal != "" {
@@ -131,12 +135,17 @@ func row[In any](
 	}
 }
 
+// named is the collection that a call means.
+func (f family) named(collection string) string {
+	if collection == "" && len(f.config.Collections) == 1 {
+		return f.config.Collections[0]
+	}
+	return collection
+}
+
 // place is what a call may see, or why there is nothing.
 func (f family) place(c tools.Call, collection string) (at Place, refusal string) {
-	if collection == "" && len(f.config.Collections) == 1 {
-		collection = f.config.Collections[0]
-	}
-	if !messages.Leaves(f.config.Collections, collection) {
+	if collection = f.named(collection); !slices.Contains(f.config.Collections, collection) {
 		return at, "collection: must be one of " + strings.Join(f.config.Collections, ", ") + "."
 	}
 	at = Place{Tenant: c.Run.Tenant, Collection: collection}
@@ -145,32 +154,35 @@ func (f family) place(c tools.Call, collection string) (at Place, refusal string
 		at.Agent = c.Agent
 	case ScopeSession:
 		if at.Session = c.Session; at.Session == "" {
-			return at, "There is no memory for this run: runs of a session share it, and this run has no session."
+			return at, "This run has no memory: the memory belongs to a session, and this run is part of none."
 		}
 	}
 	return at, ""
 }
 
 func (f family) remember(ctx context.Context, c tools.Call, at Place, in rememberArgs) (tools.Result, error) {
-	most := int64(time.Duration(f.config.TTL) / time.Second)
+	most := int64(time.Duration(cmp.Or(f.config.TTL, mostTTL)) / time.Second)
 	switch {
 	case strings.TrimSpace(in.Text) == "":
 		return tools.Failure("text: must not be empty"), nil
 	case len(in.Text) > f.config.TextBytes:
 		return tools.Failure(fmt.Sprintf("text: has %d bytes, and a text may have %d", len(in.Text), f.config.TextBytes)), nil
-	case in.TTLSeconds < 0 || most > 0 && in.TTLSeconds > most:
+	case in.TTLSeconds < 0 || in.TTLSeconds > most:
 		return tools.Failure(fmt.Sprintf("ttlSeconds: must be 1 to %d", most)), nil
 	}
-	n := Note{ID: idOf(c), Text: in.Text, Subject: in.Subject, Tags: in.Tags, Run: c.Run.Run}
-	if c.Remember != nil {
-		kept, ok := c.Remember(n.Text)
-		if !ok {
-			return tools.Failure("The rules of this run allow nothing to be kept: nothing was."), nil
-		}
-		n.Text = kept
+	n := Note{ID: idOf(c), Subject: in.Subject, Tags: in.Tags, Run: c.Run.Run}
+	var ok bool
+	if n.Text, ok = allowed(c, in.Text); !ok {
+		return tools.Failure("Nothing was kept: the rules of this run do not allow it."), nil
 	}
-	if c.Redact != nil {
-		n.Text = c.Redact(n.Text)
+	for i, name := range slices.Concat([]string{in.Subject}, in.Tags) { // what a text is found by has to be whole
+		if kept, _ := allowed(c, name); kept != name {
+			field := "subject"
+			if i > 0 {
+				field = fmt.Sprintf("tags[%d]", i-1)
+			}
+			return tools.Failure(field + ": looks like a secret or personal data, which the rules of this run keep out of memory: use an id instead"), nil
+		}
 	}
 	if ttl := time.Duration(in.TTLSeconds) * time.Second; ttl > 0 {
 		n.Expires = f.config.now().Add(ttl)
@@ -193,6 +205,19 @@ func (f family) remember(ctx context.Context, c tools.Call, at Place, in remembe
 	return r, nil
 }
 
+// allowed is what the rules of the run let a memory hold of a text, without configured secrets; false: nothing.
+func allowed(c tools.Call, text string) (kept string, ok bool) {
+	if c.Remember != nil {
+		if text, ok = c.Remember(text); !ok {
+			return "", false
+		}
+	}
+	if c.Redact != nil {
+		text = c.Redact(text)
+	}
+	return text, true
+}
+
 func (f family) recall(ctx context.Context, _ tools.Call, at Place, in recallArgs) (tools.Result, error) {
 	if in.Limit == 0 {
 		in.Limit = defaultRecalled
@@ -212,7 +237,7 @@ func (f family) recall(ctx context.Context, _ tools.Call, at Place, in recallArg
 	for i := range found {
 		n := &found[i]
 		if b.Len() > 0 && b.Len()+len(n.Text) > maxRecalled {
-			left = strings.TrimSuffix("the rest, which would be too long; "+left, "; ")
+			left = strings.TrimSuffix(fmt.Sprintf("%d more texts were found, which would make the answer too long; %s", len(found)-i, left), "; ")
 			break
 		}
 		fmt.Fprintf(&b, "[%s] %s%s\n", n.ID, n.origin(), n.Text)
@@ -222,7 +247,7 @@ func (f family) recall(ctx context.Context, _ tools.Call, at Place, in recallArg
 		b.WriteString("Nothing was found.")
 	}
 	if left != "" {
-		b.WriteString("\nLeft out: " + left + ".")
+		b.WriteString("\nThis answer is incomplete: " + left + ".")
 	}
 	r := tools.Text(strings.TrimSuffix(b.String(), "\n"))
 	r.Meta = map[string]any{"collection": at.Collection, "found": from}
@@ -252,7 +277,7 @@ func (n *Found) origin() string {
 
 func (f family) forget(ctx context.Context, c tools.Call, at Place, in forgetArgs) (tools.Result, error) {
 	if len(in.IDs) < 1 || len(in.IDs) > mostForgotten {
-		return tools.Failure(fmt.Sprintf("ids: give 1 to %d", mostForgotten)), nil
+		return tools.Failure(fmt.Sprintf("ids: must have 1 to %d ids, not %d", mostForgotten, len(in.IDs))), nil
 	}
 	if c.Begin != nil {
 		if err := c.Begin(); err != nil {
@@ -263,7 +288,11 @@ func (f family) forget(ctx context.Context, c tools.Call, at Place, in forgetArg
 	if err != nil {
 		return failed(ctx, err)
 	}
-	r := tools.Text(fmt.Sprintf("Removed %d of %d from %s.", n, len(in.IDs), at.Collection))
+	text := fmt.Sprintf("Removed %d of %d from %s.", n, len(in.IDs), at.Collection)
+	if n < len(in.IDs) {
+		text += " The others are not in this collection, or are not yours to remove."
+	}
+	r := tools.Text(text)
 	r.Meta = map[string]any{"collection": at.Collection, "removed": n}
 	if n > 0 {
 		change := messages.MemoryChange{Memory: messages.MemoryLongTerm, Op: messages.MemoryDelete, Name: at.Collection, Removed: n}
@@ -283,16 +312,21 @@ func failed(ctx context.Context, err error) (tools.Result, error) {
 	if wrong, ok := errors.AsType[*messages.FieldError](err); ok {
 		return tools.Failure(wrong.Error()), nil
 	}
-	r := tools.Failure("The memory cannot do that: " + err.Error() + ".")
+	r := tools.Failure("The memory could not do this: " + err.Error() + ".")
 	if away, ok := errors.AsType[Unavailable](err); ok && away.Unavailable() {
-		r = tools.Failure("The memory does not answer now. Go on without it, or try again later.")
+		r = tools.Failure("The memory does not answer now. Continue without it, or try again later.")
 		r.Transient = true
 	}
 	return r, nil
 }
 
-// idOf is the same for each attempt of a call.
+// idOf is the same for each attempt of a call. It has letters alone: rules that look for the numbers of cards would find some among digits, and
+// take them out of what the model is told.
 func idOf(c tools.Call) string {
 	sum := sha256.Sum256([]byte(c.Run.String() + "\n" + c.Key))
-	return hex.EncodeToString(sum[:16])
+	var id []byte
+	for _, b := range sum[:16] {
+		id = append(id, 'a'+b>>4, 'a'+b&0xf)
+	}
+	return string(id)
 }

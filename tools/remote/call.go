@@ -155,7 +155,7 @@ func (t *tool) unclear(why string) tools.Result {
 		r.Code = messages.CodeToolUnknownOutcome
 		return r
 	case messages.EffectIdempotent:
-		return tools.Failure(text + " It may have taken effect; to repeat it does no harm.")
+		return tools.Failure(text + " It may have taken effect; repeating it does no harm.")
 	default:
 		return tools.Failure(text)
 	}

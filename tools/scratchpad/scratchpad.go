@@ -20,22 +20,22 @@ const (
 
 type appendArgs struct {
 	Text   string `json:"text"             jsonschema:"The note, up to 8 KiB"`
-	Stream string `json:"stream,omitempty" jsonschema:"Which notes it belongs to, such as findings or todo; default notes"`
+	Stream string `json:"stream,omitempty" jsonschema:"Name of the stream of notes that it belongs to, such as findings or todo; notes by default"`
 }
 
 type readArgs struct {
-	Stream string `json:"stream,omitempty" jsonschema:"Only the notes of this stream; default all"`
-	After  string `json:"after,omitempty"  jsonschema:"The id of a note: only notes that were written after it"`
-	Limit  int    `json:"limit,omitempty"  jsonschema:"How many notes at most, 1 to 256; default the newest 50"`
+	Stream string `json:"stream,omitempty" jsonschema:"Return only notes of this stream; all by default"`
+	After  string `json:"after,omitempty"  jsonschema:"Id of a note: return only the notes after it, to continue a list"`
+	Limit  int    `json:"limit,omitempty"  jsonschema:"Notes to return at most: the newest, or with after the next ones; 50 by default, 256 at most"`
 }
 
 type searchArgs struct {
-	Text  string `json:"text"            jsonschema:"Words that all stand in a note"`
-	Limit int    `json:"limit,omitempty" jsonschema:"How many notes at most, 1 to 256; default 50"`
+	Text  string `json:"text"            jsonschema:"Words; only notes that contain all of them are returned"`
+	Limit int    `json:"limit,omitempty" jsonschema:"Notes to return at most; 50 by default, 256 at most"`
 }
 
 type clearArgs struct {
-	Stream string `json:"stream" jsonschema:"The stream whose notes are removed"`
+	Stream string `json:"stream" jsonschema:"Stream whose notes are removed"`
 }
 
 // Tools are scratchpad_append, scratchpad_read, scratchpad_search and scratchpad_clear.
@@ -51,10 +51,10 @@ func Tools() ([]tools.Tool, error) {
 		}
 		made = append(made, t)
 	}
-	add(tools.FuncOn(spec("scratchpad_append", "Keeps a note for later steps of this task. Use it for what you must not forget.", messages.EffectIdempotent),
+	add(tools.FuncOn(spec("scratchpad_append", "Keeps a note that you can read again in later steps of this task. Use it for findings and open points that you must not forget.", messages.EffectIdempotent),
 		resource[appendArgs], write))
 	add(tools.FuncOn(spec("scratchpad_read", "Returns your notes, oldest first.", messages.EffectRead), resource[readArgs], read))
-	add(tools.FuncOn(spec("scratchpad_search", "Returns your notes that hold all of some words, newest first.", messages.EffectRead), resource[searchArgs], search))
+	add(tools.FuncOn(spec("scratchpad_search", "Finds your notes by words they contain, and returns them newest first.", messages.EffectRead), resource[searchArgs], search))
 	add(tools.FuncOn(spec("scratchpad_clear", "Removes all notes of a stream.", messages.EffectIdempotent), resource[clearArgs], erase))
 	if failed != nil {
 		return nil, failed
@@ -76,14 +76,14 @@ func write(_ context.Context, c tools.Call, in appendArgs) (tools.Result, error)
 	if c.Remember != nil {
 		kept, ok := c.Remember(n.Text)
 		if !ok {
-			return tools.Failure("The rules of this run allow no notes: nothing was kept."), nil
+			return tools.Failure("Nothing was kept: the rules of this run do not allow it."), nil
 		}
 		n.Text = kept
 	}
 	evicted := c.Scratchpad.Append(n)
-	text := fmt.Sprintf("Kept in %s: note %s.", n.Stream, n.ID)
+	text := fmt.Sprintf("Kept in %s as %s.", n.Stream, n.ID)
 	if evicted > 0 {
-		text += fmt.Sprintf(" Removed to make room for it, the oldest first: %d.", evicted)
+		text += fmt.Sprintf(" The oldest notes were removed to make room for it: %d.", evicted)
 	}
 	r := tools.Text(text)
 	r.Meta = map[string]any{"id": n.ID, "stream": n.Stream, "bytes": len(n.Text), "notes": len(c.Scratchpad.Notes), "evicted": evicted}
@@ -101,7 +101,18 @@ func read(_ context.Context, c tools.Call, in readArgs) (tools.Result, error) {
 	if err != nil {
 		return tools.Failure(err.Error()), nil
 	}
-	return listed(c, c.Scratchpad.Read(scratchpad.ReadOptions{Stream: in.Stream, After: in.After, Limit: limit})), nil
+	o := scratchpad.ReadOptions{Stream: in.Stream, After: in.After}
+	all := len(c.Scratchpad.Read(o))
+	o.Limit, o.Oldest = limit, in.After != ""
+	notes := c.Scratchpad.Read(o)
+	r := listed(c, notes)
+	switch more := all - len(notes); {
+	case more > 0 && o.Oldest:
+		r.Content[0].Text += fmt.Sprintf("\nMore notes follow: %d. Read them with after %s.", more, notes[len(notes)-1].ID)
+	case more > 0:
+		r.Content[0].Text += fmt.Sprintf("\nOlder notes that are not shown: %d. Read them with a larger limit.", more)
+	}
+	return r, nil
 }
 
 func search(_ context.Context, c tools.Call, in searchArgs) (tools.Result, error) {
@@ -120,7 +131,7 @@ func erase(_ context.Context, c tools.Call, in clearArgs) (tools.Result, error) 
 		return tools.Failure(err.Error()), nil
 	}
 	removed := c.Scratchpad.Clear(in.Stream)
-	r := tools.Text(fmt.Sprintf("Removed %d notes of %s.", removed, in.Stream))
+	r := tools.Text(fmt.Sprintf("Notes removed from %s: %d.", in.Stream, removed))
 	r.Meta = map[string]any{"stream": in.Stream, "removed": removed}
 	if removed > 0 {
 		r.Memory = []messages.MemoryChange{{Memory: messages.MemoryScratchpad, Op: messages.MemoryClear, Name: in.Stream, Removed: removed}}

@@ -63,8 +63,9 @@ func TestNotes(t *testing.T) {
 		{"read", `{}`, "[k1] notes: Berth 4 is free\n[k2] todo: ask the Ada"},
 		{"read", `{"after":"k1"}`, "[k2] todo: ask the Ada"},
 		{"read", `{"stream":"none"}`, "There are no such notes. Streams with notes: notes, todo."},
+		{"read", `{"limit":1}`, "[k2] todo: ask the Ada\nOlder notes that are not shown: 1. Read them with a larger limit."},
 		{"search", `{"text":"ADA"}`, "[k2] todo: ask the Ada"},
-		{"clear", `{"stream":"todo"}`, "Removed 1 notes of todo."},
+		{"clear", `{"stream":"todo"}`, "Notes removed from todo: 1."},
 		{"read", `{}`, "[k1] notes: Berth 4 is free"},
 	} {
 		if r := call(t, &p, tc.tool, "k3", tc.args, nil); r.IsError || r.Content[0].Text != tc.want {
@@ -81,7 +82,7 @@ func TestNotesPassTheRules(t *testing.T) {
 	if len(p.Notes) != 1 || p.Notes[0].Text != "write to [redacted]" {
 		t.Errorf("%+v", p.Notes)
 	}
-	if !r.IsError || len(r.Memory) != 0 || r.Content[0].Text != "The rules of this run allow no notes: nothing was kept." {
+	if !r.IsError || len(r.Memory) != 0 || r.Content[0].Text != "Nothing was kept: the rules of this run do not allow it." {
 		t.Errorf("%+v", r)
 	}
 }
@@ -92,7 +93,22 @@ func TestEvictionIsAnnounced(t *testing.T) {
 		p.Append(pad.Note{ID: string(rune('a' + i)), Stream: "s", Text: "x"})
 	}
 	r := call(t, &p, "append", "k1", `{"text":"one more"}`, nil)
-	if !strings.HasSuffix(r.Content[0].Text, "Removed to make room for it, the oldest first: 1.") || r.Memory[0].Evicted != 1 {
+	if !strings.HasSuffix(r.Content[0].Text, "The oldest notes were removed to make room for it: 1.") || r.Memory[0].Evicted != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A model can read all notes in pages, each after the one before.
+func TestNotesInPages(t *testing.T) {
+	var p pad.Pad
+	for _, id := range []string{"a", "b", "c", "d"} {
+		p.Append(pad.Note{ID: id, Stream: "s", Text: id})
+	}
+	for after, want := range map[string]string{
+		"a": "[b] s: b\n[c] s: c\nMore notes follow: 1. Read them with after c.", "c": "[d] s: d", "d": "There are no such notes. Streams with notes: s.",
+	} {
+		if got := call(t, &p, "read", "k", `{"limit":2,"after":"`+after+`"}`, nil).Content[0].Text; got != want {
+			t.Errorf("after %s: %q, want %q", after, got, want)
+		}
 	}
 }

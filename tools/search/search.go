@@ -129,7 +129,7 @@ func (s *searcher) search(ctx context.Context, c tools.Call, in searchArgs) (too
 		if !ok {
 			return tools.Result{}, err
 		}
-		r := tools.Failure("The search provider cannot be asked: " + e.Reason + ".")
+		r := tools.Failure("The search provider cannot be used: " + e.Reason + ".")
 		r.Transient = e.Brief
 		return r, nil
 	}
@@ -169,7 +169,7 @@ func (s *searcher) answer(resp *outbound.Response) tools.Result {
 	}
 	found, err := s.provider.results(body)
 	if err != nil || resp.Truncated {
-		r := tools.Failure("The search provider gave an answer that cannot be read.")
+		r := tools.Failure("The answer of the search provider cannot be read.")
 		r.Meta = meta
 		return r
 	}

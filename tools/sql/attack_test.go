@@ -218,11 +218,11 @@ func TestAttack128RolesThatReachFurther(t *testing.T) {
 		return
 	}
 	for name, c := range map[string]struct{ setup, want string }{
-		"superuser":    {"ALTER ROLE %s SUPERUSER", `The database "db" is not asked: its role is, or may become, `},
-		"member":       {"GRANT longshore TO %s", `The database "db" is not asked: its role is, or may become, longshore, which can reach files and programs of the server: give it a role of its own.`},
-		"server files": {"GRANT pg_read_server_files TO %s", `The database "db" is not asked: its role is, or may become, pg_read_server_files, which`},
-		"programs":     {"GRANT pg_execute_server_program TO %s", `The database "db" is not asked: its role is, or may become, pg_execute_server_program, which`},
-		"dblink":       {"CREATE EXTENSION dblink; -- %s", `The database "db" is not asked: its role may call dblink, which reaches other servers: revoke EXECUTE on the functions of dblink from PUBLIC`},
+		"superuser":    {"ALTER ROLE %s SUPERUSER", `The database "db" is not used: its role is, or may become, `},
+		"member":       {"GRANT longshore TO %s", `The database "db" is not used: its role is, or may become, longshore, which can reach files and programs of the server: give it a role of its own.`},
+		"server files": {"GRANT pg_read_server_files TO %s", `The database "db" is not used: its role is, or may become, pg_read_server_files, which`},
+		"programs":     {"GRANT pg_execute_server_program TO %s", `The database "db" is not used: its role is, or may become, pg_execute_server_program, which`},
+		"dblink":       {"CREATE EXTENSION dblink; -- %s", `The database "db" is not used: its role may call dblink, which reaches other servers: revoke EXECUTE on the functions of dblink from PUBLIC`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

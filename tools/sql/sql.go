@@ -168,7 +168,7 @@ func (f *family) of(name string, g messages.Grants) (*granted, string) {
 	if d := f.named[name]; d != nil && messages.Leaves(g.Databases, name) {
 		return d, ""
 	}
-	return nil, fmt.Sprintf("There is no database %q for this agent. It may ask: %s.", strict.Shown(name), orNone(f.may(g)))
+	return nil, fmt.Sprintf("There is no database %q for this agent. It may use: %s.", strict.Shown(name), orNone(f.may(g)))
 }
 
 func orNone(names []string) string {
@@ -225,7 +225,7 @@ func (f *family) failed(ctx, own context.Context, d *granted, err error) (tools.
 	}
 	if e, ok := errors.AsType[*unfitError](err); ok {
 		f.log.WarnContext(ctx, "a database is not asked", "database", d.name, "reason", e.reason)
-		return d.about("unfit", tools.Failure(fmt.Sprintf("The database %q is not asked: %s. Only its operator can change that.", d.name, e.reason))), nil
+		return d.about("unfit", tools.Failure(fmt.Sprintf("The database %q is not used: %s. Only its operator can change that.", d.name, e.reason))), nil
 	}
 	text, passing, ok := d.problem(err)
 	switch {

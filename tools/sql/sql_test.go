@@ -283,7 +283,7 @@ func TestSchema(t *testing.T) {
 			`{"database":"db"}`:                  schema,
 			`{"database":"db","table":"orders"}`: schema[strings.Index(schema, "\n"+strings.TrimSuffix(schema[:strings.Index(schema, "customers")], "\n")+"orders")+1:],
 			`{"database":"db","table":"x"}`:      `There is no table "x" that may be read.`,
-			`{"database":"other"}`:               `There is no database "other" for this agent. It may ask: db.`,
+			`{"database":"other"}`:               `There is no database "other" for this agent. It may use: db.`,
 		} {
 			if diff := cmp.Diff(want, ask(in)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", in, diff)
@@ -317,8 +317,8 @@ func TestGrants(t *testing.T) {
 			reading, writing string
 		}{
 			"absent":         {messages.Grants{}, "", `! This agent may not write the database "db": its grants.writable does not name it.`},
-			"nothing":        {messages.Grants{Databases: []string{}, Writable: []string{"db"}}, `! There is no database "db" for this agent. It may ask: none.`, `! There is no database "db" for this agent. It may ask: none.`},
-			"another":        {messages.Grants{Databases: []string{"x"}}, `! There is no database "db" for this agent. It may ask: none.`, `! There is no database "db" for this agent. It may ask: none.`},
+			"nothing":        {messages.Grants{Databases: []string{}, Writable: []string{"db"}}, `! There is no database "db" for this agent. It may use: none.`, `! There is no database "db" for this agent. It may use: none.`},
+			"another":        {messages.Grants{Databases: []string{"x"}}, `! There is no database "db" for this agent. It may use: none.`, `! There is no database "db" for this agent. It may use: none.`},
 			"read":           {messages.Grants{Databases: []string{"db"}, Writable: []string{"x"}}, "", `! This agent may not write the database "db": its grants.writable does not name it.`},
 			"read and write": {messages.Grants{Databases: []string{"db"}, Writable: []string{"db"}}, "", `{"changed":3}`},
 		} {

@@ -261,7 +261,7 @@ func (*sqliteFile) problem(err error) (text string, passing, ok bool) {
 		return e.Error(), false, true
 	}
 	if errors.Is(err, errSeveral) {
-		return "sql: must be one statement, and a ; parts several. Nothing was changed.", false, true
+		return "sql: must be one statement, not several with ; between them. Nothing was changed.", false, true
 	}
 	e, ok := errors.AsType[*sqlite.Error](err)
 	switch {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
 )
@@ -26,14 +25,6 @@ type Config struct {
 // Commands are those below `longshore keys`.
 func Commands(cfg Config) []*cobra.Command {
 	return []*cobra.Command{generateCommand(cfg), rotateCommand(cfg), statusCommand(cfg), destroyCommand(cfg), renewCommand(cfg)}
-}
-
-// oneFile wants one argument, the name of a file.
-func oneFile(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return render.Usagef("needs the name of one file, got %d arguments", len(args))
-	}
-	return nil
 }
 
 // over runs a command on the keysets of tenants, which are on NATS.

@@ -17,7 +17,7 @@ func destroyCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "destroy TENANT", Short: "Destroy the key of a tenant: what it encrypts can never be read again",
-		Long: "Destroy the key of a tenant. Its logs, files and memory can never be read again, in backups of NATS that were made later neither.\n" +
+		Long: "Destroy the key of a tenant. Its logs, files and memory can never be read again, nor can backups of NATS that are made later.\n" +
 			"Processes may use the key for a minute more. The tenant can run nothing until `longshore keys renew TENANT`.",
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +33,7 @@ func destroyCommand(cfg Config) *cobra.Command {
 		},
 	}
 	asJSON = render.OutputFlag(cmd)
-	cmd.Flags().StringVar(&by, "by", "", "name of who asks for it, which is kept")
+	cmd.Flags().StringVar(&by, "by", "", "your name, which is stored with it")
 	cmd.Flags().BoolVar(&sure, "yes", false, "do it; it cannot be undone")
 	return cmd
 }

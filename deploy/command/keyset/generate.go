@@ -12,8 +12,8 @@ func generateCommand(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "generate FILE", Short: "Make the keyset that encrypts what is stored",
 		Long: "Write a new keyset to FILE, which must not exist, and print the id of its key. Give all dispatchers and workers the same\n" +
-			"file (LONGSHORE_KEYSET). Keep a copy in a safe place: without the keyset what is stored cannot be read by anyone.",
-		Args: oneFile,
+			"file (LONGSHORE_KEYSET). Keep a copy in a safe place: without it, what is stored cannot be read.",
+		Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := keyring.NewMaster()
 			if err != nil {

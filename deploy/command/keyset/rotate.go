@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
@@ -13,13 +14,13 @@ import (
 
 func rotateCommand(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Replace the keys that encrypt what is stored, without a stop",
+		Use: "rotate", Short: "Replace the keys that encrypt what is stored, without downtime",
 		Long: "Replace keys in steps. Between two of them give the changed file to all dispatchers and workers and restart them, one after\n" +
 			"the other:\n\n" +
-			"  1. longshore keys rotate add FILE       a new key, which only reads yet\n" +
-			"  2. longshore keys rotate promote FILE   the new key writes\n" +
-			"  3. longshore keys rotate tenants        keysets of tenants are encrypted with it, and get new keys themselves\n" +
-			"  4. longshore keys rotate retire FILE    the old keys go\n\n" +
+			"  1. longshore keys rotate add FILE       adds a key, which so far only reads\n" +
+			"  2. longshore keys rotate promote FILE   lets the new key write\n" +
+			"  3. longshore keys rotate tenants        encrypts the keysets of tenants with it, and gives them new keys\n" +
+			"  4. longshore keys rotate retire FILE    removes the old keys\n\n" +
 			"Step 3 alone gives tenants new keys at any time, and needs no restart. What old keys of tenants have sealed is still read.",
 	}
 	cmd.AddCommand(addCommand(cfg), promoteCommand(cfg), tenantsCommand(cfg), retireCommand(cfg))
@@ -29,7 +30,7 @@ func rotateCommand(cfg Config) *cobra.Command {
 func addCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "add FILE", Short: "Add a key that only reads yet to the keyset of a file", Args: oneFile,
+		Use: "add FILE", Short: "Add a key, which so far only reads, to the keyset in a file", Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
 			if err != nil {
@@ -52,7 +53,7 @@ func addCommand(cfg Config) *cobra.Command {
 func promoteCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "promote FILE", Short: "Let the newest key in the keyset of a file write", Args: oneFile,
+		Use: "promote FILE", Short: "Let the newest key of the keyset in a file write", Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
 			if err != nil {
@@ -106,12 +107,15 @@ func tenantsCommand(cfg Config) *cobra.Command {
 func retireCommand(cfg Config) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "retire FILE", Short: "Remove the keys that no longer write from the keyset of a file",
-		Long: "Remove the keys that do not write, unless the keyset of a tenant is still encrypted with one of them, which NATS is asked for. All\n" +
-			"processes must have the keyset with the key that writes by then.",
-		Args: oneFile,
+		Use: "retire FILE", Short: "Remove the keys that no longer write from the keyset in a file",
+		Long: "Remove the keys that do not write, unless the keyset of a tenant is still encrypted with one of them: the command looks in NATS. All\n" +
+			"processes must already have the keyset whose new key writes.",
+		Args: render.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := read(args[0])
+			if err == nil {
+				err = fleet.CheckRetire(args[0], m)
+			}
 			if err != nil {
 				return err
 			}

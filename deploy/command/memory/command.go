@@ -32,8 +32,8 @@ func qualityCommand(environ func() []string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "quality", Short: "Show how often a search finds the document that answers",
 		Long: "Store documents of an invented shipping company in the process, ask questions about them by words, by vector and by both,\n" +
-			"and show how often the document that answers is among the first five. The vectors are those of LONGSHORE_EMBEDDINGS_MODEL,\n" +
-			"which is called for about 320 short texts, and without it of the rules that the model scripted stands for.",
+			"and show how often the document that answers is among the first five. The vectors come from LONGSHORE_EMBEDDINGS_MODEL,\n" +
+			"which is asked for about 320 short texts, or without it from the rules of the built-in model scripted.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s settings.LongTerm

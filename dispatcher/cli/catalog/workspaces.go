@@ -42,12 +42,12 @@ func workspaces(caller *conn.Caller) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workspaces",
 		Short: "List, show or remove named workspaces",
-		Long: "List, show or remove named workspaces. Tasks that name one work on the same files, one run at a time, on whichever worker\n" +
-			"each of them is.",
+		Long: "List, show or remove named workspaces. Tasks that name the same workspace work on the same files, one run at a time, on any\n" +
+			"worker.",
 	}
 	cmd.AddCommand(
 		n.listed(&cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "List the named workspaces by name"}),
-		n.shown(&cobra.Command{Use: "show NAME", Short: "Show what a workspace has, and which runs have it and wait for it"}),
+		n.shown(&cobra.Command{Use: "show NAME", Short: "Show the files of a workspace, the run that holds it, and the runs that wait for it"}),
 		n.deleted(&cobra.Command{
 			Use: "rm NAME", Aliases: []string{"delete"}, Short: "Remove the files of a workspace",
 			Long: "Remove the files of a workspace: the next run in it begins without files. The runs that have worked in it keep theirs until\n" +
@@ -62,7 +62,7 @@ func explainWorkspace(err error, tenant, name string) error {
 	case errors.Is(err, dispatcher.ErrNoWorkspace):
 		return render.Worded(render.Visible(fmt.Sprintf("workspace %s of tenant %s has no files: see `longshore workspaces ls`", name, tenant)), err)
 	case errors.Is(err, dispatcher.ErrWorkspaceBusy):
-		return render.Worded(render.Visible(fmt.Sprintf("a run has workspace %s: see `longshore workspaces show %s`, and wait for its end or cancel it", name, name)), err)
+		return render.Worded(render.Visible(fmt.Sprintf("a run holds workspace %s: see `longshore workspaces show %s`, and wait until it ends, or cancel it", name, name)), err)
 	default:
 		return render.Explain(err, messages.Ref{Tenant: tenant})
 	}

@@ -22,15 +22,22 @@ func (b *Back) sort() {
 }
 
 // Apply makes the changes that nothing stands in the way of, and those that conflict if told to. All files are fetched first, and verified;
-// then each takes its place at once. When ctx ends meanwhile, or something fails, the folder is as it was. A file that has changed since
-// Compare is an error.
-func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite bool) (err error) {
+// then each takes its place at once. When ctx ends meanwhile, or something fails, the folder is as it was; if not even that could be done, the
+// error says where the files are. A file that has changed since Compare is an error.
+func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite bool) error {
 	tmp := temporary + rand.Text()
 	root := b.folder.root
 	if err := root.Mkdir(tmp, 0o700); err != nil {
 		return fmt.Errorf("make a folder for what is fetched: %w", err)
 	}
-	defer func() { err = errors.Join(err, root.RemoveAll(tmp)) }()
+	w := &writing{root: root, tmp: tmp}
+	if err := b.apply(ctx, client, w, overwrite); err != nil {
+		return w.undo(err)
+	}
+	return root.RemoveAll(tmp)
+}
+
+func (b *Back) apply(ctx context.Context, client *dispatcher.Client, w *writing, overwrite bool) error {
 	var todo []Change
 	for _, c := range b.Changes {
 		if c.made(overwrite) {
@@ -41,17 +48,16 @@ func (b *Back) Apply(ctx context.Context, client *dispatcher.Client, overwrite b
 		if todo[i].Kind == Removed {
 			continue
 		}
-		if err := b.fetch(ctx, client, own(tmp, "new", i), &todo[i]); err != nil {
+		if err := b.fetch(ctx, client, own(w.tmp, "new", i), &todo[i]); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w := &writing{root: root, tmp: tmp}
 	for i := range todo {
 		if err := b.make(w, i, &todo[i], overwrite); err != nil {
-			return errors.Join(err, w.undo())
+			return err
 		}
 	}
 	return nil
@@ -73,7 +79,7 @@ func (b *Back) fetch(ctx context.Context, client *dispatcher.Client, to string, 
 	case err != nil:
 		return fmt.Errorf("fetch %s: %w", c.Path, err)
 	case got.Hash != c.Hash:
-		return fmt.Errorf("fetch %s: what came is another file than the list says", c.Path)
+		return fmt.Errorf("fetch %s: the file that came is not the one in the list", c.Path)
 	default:
 		return nil
 	}
@@ -88,7 +94,7 @@ type bounded struct {
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errors.New("more came than the list says")
+		return 0, errors.New("it is larger than the list says")
 	}
 	return b.w.Write(p)
 }
@@ -101,11 +107,14 @@ func (b *Back) make(w *writing, i int, c *Change, overwrite bool) error {
 	case err != nil:
 		return fmt.Errorf("write %s: %w", c.Path, err)
 	case now != nil && now.Hash == "":
-		return fmt.Errorf("write %s: something else is there that is no regular file", c.Path)
+		return fmt.Errorf("write %s: something other than a regular file is in its place", c.Path)
 	case !overwrite && !same(now, was):
 		return fmt.Errorf("write %s: it was changed here meanwhile: run `longshore files get` for it", c.Path)
 	}
 	if now != nil {
+		if err := w.permit(i, c); err != nil {
+			return fmt.Errorf("write %s: %w", c.Path, err)
+		}
 		if err := w.keep(i, c.Path); err != nil {
 			return fmt.Errorf("write %s: %w", c.Path, err)
 		}
@@ -134,6 +143,22 @@ type writing struct {
 	root *os.Root
 	tmp  string
 	done []func() error
+}
+
+// permit gives what replaces a file the permissions of that file, but for who may execute it.
+func (w *writing) permit(i int, c *Change) error {
+	if c.Kind == Removed {
+		return nil
+	}
+	info, err := w.root.Lstat(c.Path)
+	if err != nil {
+		return err
+	}
+	perm := info.Mode().Perm() &^ 0o111
+	if c.Exec {
+		perm |= perm & 0o444 >> 2 // by those who may read it
+	}
+	return w.root.Chmod(own(w.tmp, "new", i), perm)
 }
 
 // keep keeps a file as it is under another name.
@@ -181,10 +206,14 @@ func (w *writing) place(from, name string, fresh bool) error {
 	return nil
 }
 
-// undo makes the folder as it was.
-func (w *writing) undo() (err error) {
+// undo makes the folder as it was, and returns why with what became of it. Files that could not be put back stay where they are kept.
+func (w *writing) undo(why error) error {
+	var failed error
 	for _, back := range slices.Backward(w.done) {
-		err = errors.Join(err, back())
+		failed = errors.Join(failed, back())
 	}
-	return err
+	if failed != nil {
+		return fmt.Errorf("%w; the folder could not be made as it was: %w: what it had is in its folder %s", why, failed, w.tmp)
+	}
+	return errors.Join(fmt.Errorf("%w: the folder is as it was", why), w.root.RemoveAll(w.tmp))
 }

@@ -110,7 +110,7 @@ func (b *Back) add(kind Kind, file manifest.File) error {
 	case kind == Removed && now == nil, kind != Removed && now != nil && *now == file:
 		return nil
 	case now != nil && now.Hash == "":
-		c.Refused = "something else is there that is no regular file"
+		c.Refused = "something other than a regular file is in its place"
 	case kind == Added && now != nil:
 		c.Conflict = "it is in the folder too, and was not uploaded"
 	case uploaded && now == nil:

@@ -9,7 +9,6 @@
 package folder
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,8 +32,8 @@ const (
 	WhyIgnored = "ignored"
 	WhySecret  = "looks like a secret"
 	WhyLink    = "a symbolic link"
-	WhySpecial = "no regular file"
-	WhyName    = "a name that no run may use"
+	WhySpecial = "not a regular file"
+	WhyName    = "its name is not allowed in a run"
 )
 
 // LeftOut is what is not uploaded.
@@ -135,14 +134,11 @@ func (f *Folder) read(dir string) error {
 		if err != nil {
 			return err
 		}
-		var lines []string
-		for in := bufio.NewScanner(io.LimitReader(r, maxRules)); in.Scan(); {
-			lines = append(lines, in.Text())
-		}
-		if err := r.Close(); err != nil {
+		data, err := io.ReadAll(io.LimitReader(r, maxRules))
+		if err := errors.Join(err, r.Close()); err != nil {
 			return err
 		}
-		f.rules.add(file, dir, lines)
+		f.rules.add(file, dir, strings.Split(string(data), "\n"))
 	}
 	return nil
 }

@@ -113,6 +113,23 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Rules hold behind a line of any length, and names of secrets are known in any case of letters.
+func TestScanWithLongRules(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		".gitignore": strings.Repeat("x", 100_000) + "\nprivate/\r\nlast", "private/x": "x", "last": "x", "a.txt": "a", ".ENV": "KEY=1", "Cert.PEM": "x",
+		".envrc": "export KEY=1", "longshore-data.keyset": "{}", "infra/prod.tfstate": "{}",
+	})
+	f := scan(t, dir)
+	var names []string
+	for _, file := range f.Files.Files {
+		names = append(names, file.Path)
+	}
+	if diff := cmp.Diff([]string{".gitignore", "a.txt"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A folder goes to a fleet and its changes come back, but for what changed here meanwhile, over NATS and over HTTP.
 func TestThereAndBack(t *testing.T) {
 	var script strings.Builder
@@ -180,14 +197,17 @@ func TestThereAndBack(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			if err := back.Apply(ended, client, true); err == nil {
-				t.Error("it writes although it was interrupted")
+			if err := back.Apply(ended, client, true); err == nil || !strings.HasSuffix(err.Error(), ": the folder is as it was") {
+				t.Errorf("it writes although it was interrupted, or says nothing of the folder: %v", err)
 			}
 			holds(t, dir, map[string]string{"a.txt": "a", "mine.txt": "changed here", "same.txt": "s", ".env": "KEY=1"})
 			if err := back.Apply(ctx, client, false); err != nil {
 				t.Fatal(err)
 			}
 			holds(t, dir, map[string]string{"a.txt": "new a", "mine.txt": "changed here", "same.txt": "s", ".env": "KEY=1", "deep/down/new.txt": "new"})
+			if info, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("a file that only its owner could read now has %v, %v", info.Mode(), err)
+			}
 			if back, err = f.Compare(ctx, client, run); err != nil || back.Count(false) != 0 || back.Count(true) != 1 {
 				t.Errorf("after it was written: %s%v", back.Text(false), err)
 			}

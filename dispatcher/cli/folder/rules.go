@@ -47,7 +47,7 @@ func (r *rules) why(parts []string, dir bool) string {
 		return WhyIgnored
 	case own == gitignore.Include: // listed by name
 		return ""
-	case last(secrets(), parts, dir) == gitignore.Exclude:
+	case last(secrets(), lower(parts), dir) == gitignore.Exclude:
 		return WhySecret
 	case last(r.git, parts, dir) == gitignore.Exclude:
 		return WhyIgnored
@@ -77,6 +77,11 @@ func last(patterns []gitignore.Pattern, parts []string, dir bool) gitignore.Matc
 	return gitignore.NoMatch
 }
 
+// lower is a path in lower case: many file systems do not tell the cases of letters apart.
+func lower(parts []string) []string {
+	return strings.Split(strings.ToLower(strings.Join(parts, "/")), "/")
+}
+
 // gitFolder reports whether a path is in the store of a git repository, as any file system may read its name: what is written there can
 // have git run programs.
 func gitFolder(parts []string) bool {
@@ -97,9 +102,10 @@ func gitFolder(parts []string) bool {
 // secrets are names of files that often hold secrets.
 func secrets() (patterns []gitignore.Pattern) {
 	for _, p := range []string{
-		".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12",
-		"*.pfx", "*.jks", "*.keystore", "*.kdbx", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".htpasswd", ".git-credentials", ".aws/credentials",
-		".docker/config.json", ".kube/config", ".ssh/", ".gnupg/",
+		".env", ".env.*", ".envrc", "!.env.example", "!.env.sample", "!.env.template", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
+		"id_ed25519_sk", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.keyset", "*.kdbx", ".netrc", "_netrc", ".npmrc", ".pypirc",
+		".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".vault-token", ".aws/credentials", ".docker/config.json", ".dockercfg", ".kube/config",
+		"*.tfstate", "*.tfvars", ".ssh/", ".gnupg/",
 	} {
 		patterns = append(patterns, gitignore.ParsePattern(p, nil))
 	}

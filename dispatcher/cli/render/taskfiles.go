@@ -16,7 +16,7 @@ import (
 )
 
 // WithHelp describes a flag whose values With reads.
-const WithHelp = "a file that the run's folder holds at its start: PATH, or NAME=PATH for another name there; may be repeated"
+const WithHelp = "file that the run starts with in its folder: PATH, or NAME=PATH for another name there; may be repeated"
 
 // With returns the named files as a task brings them. What is wrong with one is an *UsageError.
 func With(given []string) ([]messages.TaskFile, error) {

@@ -57,7 +57,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "agent that works the task")
 	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
 	flags.StringVar(&o.task.Session, "session", "", "name of the session that the task belongs to")
-	flags.StringVar(&o.task.Workspace, "named-workspace", "", "name of the workspace whose files the run has, in turn with others")
+	flags.StringVar(&o.task.Workspace, "named-workspace", "", "name of a workspace whose files the run works on, taking turns with other runs")
 	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
 	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; the run waits until there is such a worker")
@@ -68,7 +68,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.task.By, "by", c.Options.User, "your name, which is stored with the task")
 	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the run has ended")
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
-	flags.StringVar(&o.folder, "workspace", "", "folder to upload: the run has its files before its first step")
+	flags.StringVar(&o.folder, "workspace", "", "folder to upload; the run starts with its files")
 	flags.StringArrayVar(&o.with, "with", nil, render.WithHelp)
 	return cmd
 }

@@ -115,6 +115,12 @@ func (m *Master) Wrap(secret []byte, purpose string) ([]byte, error) {
 	return out, nil
 }
 
+// Current reports whether a secret was wrapped with the key that writes. One that was not needs an older key, which must not be retired yet.
+func (m *Master) Current(wrapped []byte) bool {
+	id, ok := keyOf(wrapped)
+	return ok && id == m.writes
+}
+
 // Unwrap undoes Wrap.
 func (m *Master) Unwrap(wrapped []byte, purpose string) ([]byte, error) {
 	id, ok := keyOf(wrapped)

@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/longshore-run/longshore/worker/memory/longterm"
@@ -108,8 +110,8 @@ func (s *Scripted) vector(text string) []float32 {
 		sum["nothing"] = 1 // a vector has a direction
 	}
 	wide := make([]float64, scriptedDimensions)
-	for feature, weight := range sum {
-		h := fnv.New64a()
+	for _, feature := range slices.Sorted(maps.Keys(sum)) { // in one order: a sum of floats depends on it
+		weight, h := sum[feature], fnv.New64a()
 		_, _ = h.Write([]byte(feature))
 		n := h.Sum64()
 		if n>>63 == 1 {

@@ -3,6 +3,7 @@ package embedding_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,5 +44,27 @@ func TestScripted(t *testing.T) {
 	cancel()
 	if _, err := s.Embed(ctx, texts); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The same text has the same vector to the last bit, however long it is.
+func TestScriptedIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	s := embedding.NewScripted("a cat", "a dog and a cat", "berth crane ship")
+	for i := range 100 {
+		var text strings.Builder
+		for j := range 60 {
+			fmt.Fprintf(&text, "word%dx%d crane%d ", i*j, j*7, j)
+		}
+		texts := slices.Repeat([]string{text.String()}, 20)
+		vectors, err := s.Embed(t.Context(), texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range vectors[1:] {
+			if !slices.Equal(v, vectors[0]) {
+				t.Fatalf("text %d has two vectors", i)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package longterm_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -10,15 +11,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/memory/longterm/longtermtest"
 	"github.com/longshore-run/longshore/worker/memory/longterm/memstore"
 )
 
-// gcm is a Sealer with a key of its own for each tenant.
+// gcm is a Sealer with a key of its own for each tenant. What it has sealed begins with 0xff, as no text does.
 type gcm struct{ secret []byte }
 
 func (g gcm) aead(tenant string) cipher.AEAD {
@@ -39,14 +43,14 @@ func (g gcm) Seal(_ context.Context, tenant string, plain, bound []byte) ([]byte
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return g.aead(tenant).Seal(nonce, nonce, plain, bound), nil
+	return append([]byte{0xff}, g.aead(tenant).Seal(nonce, nonce, plain, bound)...), nil
 }
 
 func (g gcm) Open(_ context.Context, tenant string, sealed, bound []byte) ([]byte, error) {
-	if len(sealed) < 12 {
-		return nil, errors.New("too short")
+	if len(sealed) < 13 || sealed[0] != 0xff {
+		return sealed, nil
 	}
-	return g.aead(tenant).Open(nil, sealed[:12], sealed[12:], bound)
+	return g.aead(tenant).Open(nil, sealed[1:13], sealed[13:], bound)
 }
 
 func TestSealedConformance(t *testing.T) {
@@ -96,6 +100,72 @@ func TestWhatASealedStoreSees(t *testing.T) {
 	}
 	if _, err := s.Search(t.Context(), at, longterm.Search{Text: "planted"}); err == nil {
 		t.Error("a search read past a value that cannot be opened")
+	}
+}
+
+// broken opens and seals nothing while it has an error.
+type broken struct {
+	gcm
+
+	err error
+}
+
+func (b *broken) Seal(ctx context.Context, tenant string, plain, bound []byte) ([]byte, error) {
+	sealed, err := b.gcm.Seal(ctx, tenant, plain, bound)
+	return sealed, errors.Join(err, b.err)
+}
+
+func (b *broken) Open(ctx context.Context, tenant string, sealed, bound []byte) ([]byte, error) {
+	if b.err != nil && bytes.Contains(bound, []byte("gone")) {
+		return nil, b.err
+	}
+	return b.gcm.Open(ctx, tenant, sealed, bound)
+}
+
+// What was written without a sealer is read, unless the sealer refuses it, as with LONGSHORE_ENCRYPTION=required.
+func TestSealedReadsWhatIsClear(t *testing.T) {
+	below, by, at := memstore.New(memstore.Config{}), &broken{gcm: gcm{[]byte("k")}}, longtermtest.Place("c")
+	if err := below.Write(t.Context(), at, []longterm.Item{{ID: "gone", Text: "an anchor"}}); err != nil {
+		t.Fatal(err)
+	}
+	s := longterm.Sealed(below, by)
+	for name, tc := range map[string]struct {
+		refusal error
+		hits    int
+	}{"read": {nil, 1}, "refused": {record.ErrUnreadable, 0}} {
+		by.err = tc.refusal
+		found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
+		if err != nil || len(found.Hits) != tc.hits || (found.Degraded != "") != (tc.refusal != nil) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		if _, err := s.Read(t.Context(), at, []string{"gone"}); !errors.Is(err, tc.refusal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What was sealed with a key that was destroyed is in no answer and keeps no other text from being found. While keys cannot be read, the same
+// call may succeed later.
+func TestSealedWithoutAKey(t *testing.T) {
+	by := &broken{gcm: gcm{[]byte("k")}}
+	s, at := longterm.Sealed(memstore.New(memstore.Config{}), by), longtermtest.Place("c")
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "gone", Text: "an anchor"}, {ID: "kept", Text: "anchor"}}); err != nil {
+		t.Fatal(err)
+	}
+	by.err = fmt.Errorf("destroyed: %w", record.ErrUnreadable)
+	found, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"})
+	if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "kept" || !strings.HasPrefix(found.Degraded, "items that cannot be read were left out (1)") {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := s.Read(t.Context(), at, []string{"gone"}); !errors.Is(err, record.ErrUnreadable) || errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	by.err = context.DeadlineExceeded
+	if _, err := s.Search(t.Context(), at, longterm.Search{Text: "anchor"}); !errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "new", Text: "x"}}); !errors.Is(err, longterm.ErrUnavailable) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -156,7 +226,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	by.fail = errors.New("the provider is away")
-	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "later", Text: "a"}}); !errors.Is(err, by.fail) {
+	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "later", Text: "a"}}); !errors.Is(err, by.fail) || !errors.Is(err, longterm.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 	found, err = s.Search(t.Context(), at, longterm.Search{Text: "bbb"})
@@ -167,4 +237,28 @@ func TestEmbedded(t *testing.T) {
 	if err := s.Write(t.Context(), at, []longterm.Item{{ID: "a b", Text: "secret"}}); err == nil || len(by.texts) != n {
 		t.Errorf("%v: what is refused was sent to the provider", err)
 	}
+}
+
+// stuck answers when the call is given up.
+type stuck struct{ letters }
+
+func (*stuck) Embed(ctx context.Context, _ []string) ([][]float32, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A search whose embedder does not answer finds by words before a call of a tool has to end.
+func TestSearchDoesNotWaitForAnEmbedder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := longterm.Embedded(memstore.New(memstore.Config{}), &stuck{}), longtermtest.Place("c")
+		if err := s.Write(t.Context(), at, []longterm.Item{{ID: "a", Text: "anchor", Vector: []float32{1}, Model: "m"}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		found, err := s.Search(ctx, at, longterm.Search{Text: "anchor"})
+		if err != nil || len(found.Hits) != 1 || found.Degraded != "only words were looked for: no vector came within 10s" {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
 }

@@ -19,7 +19,8 @@ type Embedder interface {
 }
 
 // Embedded returns a store that gives texts a vector: each item that is written with a text and without one, and each search for a text alone.
-// When the embedder fails a write fails as a whole, and may be made again; a search finds by words alone and says so in Degraded.
+// When the embedder fails a write fails as a whole, and may be made again; a search waits for it for 10 s at most, finds by words alone and says
+// so in Degraded.
 func Embedded(s Store, by Embedder) Store { return &embedded{s, by} }
 
 type embedded struct {
@@ -49,10 +50,13 @@ func (e *embedded) Write(ctx context.Context, at Place, items []Item) error {
 		}
 		vectors, err := e.by.Embed(ctx, texts)
 		if err != nil {
-			return fmt.Errorf("embed %d texts: %w", len(texts), err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%w: embed %d texts: %w", ErrUnavailable, len(texts), err)
 		}
 		if len(vectors) != len(texts) {
-			return fmt.Errorf("embed %d texts: %d vectors came", len(texts), len(vectors))
+			return fmt.Errorf("%w: embed %d texts: %d vectors came", ErrUnavailable, len(texts), len(vectors))
 		}
 		for i, at := range which {
 			kept[at].Vector, kept[at].Model = vectors[i], e.by.Model()
@@ -70,7 +74,9 @@ func (e *embedded) Search(ctx context.Context, at Place, s Search) (Found, error
 		return Found{}, err
 	}
 	left := ""
-	switch vectors, err := e.by.Embed(ctx, []string{s.Text}); {
+	soon, cancel := context.WithTimeoutCause(ctx, embedSoon, errSlow)
+	defer cancel()
+	switch vectors, err := e.by.Embed(soon, []string{s.Text}); {
 	case ctx.Err() != nil:
 		return Found{}, context.Cause(ctx)
 	case err != nil:
@@ -86,6 +92,11 @@ func (e *embedded) Search(ctx context.Context, at Place, s Search) (Found, error
 	}
 	return found, err
 }
+
+// embedSoon is how long a search waits for its vector: less than a call of a tool has, so that there is time to find by words.
+const embedSoon = 10 * time.Second
+
+var errSlow = fmt.Errorf("no vector came within %v", embedSoon)
 
 // maxDegraded bounds what a search says of a failure, in bytes.
 const maxDegraded = 512

@@ -22,39 +22,44 @@ func (st *Store) Delete(ctx context.Context, at longterm.Place, d longterm.Delet
 		w.add("m.id IN "+marks(len(d.IDs)), anys(d.IDs)...)
 	}
 	for total := 0; ; {
-		n, err := st.deleteSome(ctx, at.Tenant, w)
+		found, n, err := st.deleteSome(ctx, at.Tenant, w)
 		total += n
-		if err != nil || n < deleted {
+		if err != nil || found < deleted {
 			return total, err
 		}
 	}
 }
 
-func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (n int, err error) {
+// deleteSome removes the first items that meet conditions. It returns how many it found, and how many of them it removed.
+func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (found, n int, err error) {
 	ctx, end, err := st.begin(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	err = st.change(ctx, tenant, func(t *tx) error {
 		rows, err := t.find(ctx, w, deleted)
 		if err != nil {
 			return err
 		}
-		n = len(rows)
-		return t.remove(ctx, rows)
+		found = len(rows)
+		n, err = t.remove(ctx, rows)
+		return err
 	})
-	if err == nil && n > 0 {
-		err = st.erase(ctx)
+	if err == nil {
+		err = st.erase(ctx, n)
 	}
-	return n, end(err)
+	return found, n, end(err)
 }
 
-// erase takes what was deleted out of SQLite's log, so that it is no longer in any file.
-func (st *Store) erase(ctx context.Context) error {
-	if st.db.Kind != database.SQLite {
+// erase takes what was removed out of SQLite's log, so that it is no longer in any file. While something is read that is not possible: then the
+// next removal or sweep does it.
+func (st *Store) erase(ctx context.Context, removed int) error {
+	if st.db.Kind != database.SQLite || removed == 0 && !st.unerased.Load() {
 		return nil
 	}
-	_, err := st.db.Writes.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	var busy, frames, moved int
+	err := st.db.Writes.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	st.unerased.Store(err != nil || busy != 0)
 	return err
 }
 
@@ -68,6 +73,9 @@ func (st *Store) Sweep(ctx context.Context, most int) (n int, err error) {
 		n, err = (&tx{dt, st}).sweep(ctx, "", max(most, 0))
 		return err
 	})
+	if err == nil {
+		err = st.erase(ctx, n)
+	}
 	return n, end(err)
 }
 
@@ -82,7 +90,7 @@ func (t *tx) sweep(ctx context.Context, tenant string, most int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(rows), t.remove(ctx, rows)
+	return t.remove(ctx, rows)
 }
 
 // Stats implements longterm.Keeper.

@@ -99,14 +99,40 @@ func TestSQLiteFull(t *testing.T) {
 	put(t, s, "after", strings.Repeat("anchor ", 9000))
 }
 
-// Of a deleted item nothing is left in the files.
+// Of an item that was deleted, replaced or swept nothing is left in the files.
 func TestSQLiteErases(t *testing.T) {
 	t.Parallel()
+	for name, remove := range map[string]func(t *testing.T, s *sqlstore.Store, planted longterm.Item) error{
+		"deleted": func(t *testing.T, s *sqlstore.Store, _ longterm.Item) error {
+			t.Helper()
+			n, err := s.Delete(t.Context(), longterm.Place{Tenant: "acme"}, longterm.Deletion{Filter: longterm.Filter{Within: longterm.Scope{Subject: "plantedsubject"}}})
+			if err == nil && n != 1 {
+				t.Errorf("%d were deleted", n)
+			}
+			return err
+		},
+		"replaced": func(t *testing.T, s *sqlstore.Store, planted longterm.Item) error {
+			t.Helper()
+			return s.Write(t.Context(), longtermtest.Place("c"), []longterm.Item{{ID: planted.ID, Text: "new"}})
+		},
+		"swept": func(t *testing.T, s *sqlstore.Store, _ longterm.Item) error {
+			t.Helper()
+			_, err := s.Sweep(t.Context(), 10)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { erases(t, remove) })
+	}
+}
+
+// erases plants an item, has it removed, and looks for it in the files.
+func erases(t *testing.T, remove func(*testing.T, *sqlstore.Store, longterm.Item) error) {
+	t.Helper()
 	dir := t.TempDir()
 	s := open(t, sqlstore.Config{Where: filepath.Join(dir, "memory.db")})
 	planted := longterm.Item{
 		ID: "a", Text: "plantedtext and more", Scope: longterm.Scope{Subject: "plantedsubject"}, Fields: longterm.Fields{"plantedname": "plantedvalue"},
-		Tags: []string{"plantedtag"}, Source: longterm.Source{Document: "planteddocument"},
+		Tags: []string{"plantedtag"}, Source: longterm.Source{Document: "planteddocument"}, Expires: longtermtest.At(1),
 	}
 	var items []longterm.Item
 	for i := range 200 {
@@ -136,12 +162,57 @@ func TestSQLiteErases(t *testing.T) {
 	if len(left()) == 0 {
 		t.Fatal("the files do not show what was planted: this test looks in the wrong place")
 	}
-	n, err := s.Delete(t.Context(), longterm.Place{Tenant: "acme"}, longterm.Deletion{Filter: longterm.Filter{Within: longterm.Scope{Subject: "plantedsubject"}}})
-	if err != nil || n != 1 {
-		t.Fatalf("%d, %v", n, err)
+	if err := remove(t, s, planted); err != nil {
+		t.Fatal(err)
 	}
 	if found := left(); len(found) > 0 {
-		t.Errorf("left after the deletion: %v", found)
+		t.Errorf("left: %v", found)
+	}
+}
+
+// While something is read, what was removed stays in SQLite's log; the next sweep takes it out, also if it finds nothing to remove.
+func TestSQLiteErasesLater(t *testing.T) {
+	t.Parallel()
+	place := filepath.Join(t.TempDir(), "memory.db")
+	s := open(t, sqlstore.Config{Where: place, Timeout: 2 * time.Second})
+	put(t, s, "a", "plantedtext")
+	inLog := func() bool {
+		data, err := os.ReadFile(place + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte("plantedtext"))
+	}
+	if !inLog() {
+		t.Fatal("the log does not show what was planted: this test looks in the wrong place")
+	}
+	db, err := sql.Open("sqlite", place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := reader.QueryRowContext(t.Context(), "SELECT count(*) FROM longshore_memory").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Delete(t.Context(), longtermtest.Place("c"), longterm.Deletion{IDs: []string{"a"}}); err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if !inLog() {
+		t.Fatal("the reader was not in the way: this test shows nothing")
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Sweep(t.Context(), 10); err != nil || n != 0 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if inLog() {
+		t.Error("it is still in the log")
 	}
 }
 
@@ -239,5 +310,72 @@ func TestPostgresLockedAndBack(t *testing.T) {
 		if ctx.Err() != nil || err != nil && !errors.Is(err, longterm.ErrUnavailable) {
 			t.Fatalf("%+v, %v", items, err)
 		}
+	}
+}
+
+// Two workers that remove the same expired items at the same time count them once: what a tenant has stays right.
+func TestSweepsOfTwoWorkers(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Open(t)
+	if server == nil {
+		return
+	}
+	where, at := server.URL("longshore", server.Database(t)), longtermtest.Place("c")
+	workers := []*sqlstore.Store{open(t, sqlstore.Config{Where: where, Timeout: soon}), open(t, sqlstore.Config{Where: where, Timeout: soon})}
+	var items []longterm.Item
+	for i := range 5 {
+		items = append(items, longterm.Item{ID: fmt.Sprint("old", i), Text: "anchor", Expires: longtermtest.At(1)}, longterm.Item{ID: fmt.Sprint("new", i), Text: "anchor"})
+	}
+	if err := workers[0].Write(t.Context(), at, items); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := workers[1].Stats(t.Context(), at.Tenant); err != nil { // it has looked at the tables
+		t.Fatal(err)
+	}
+	db, err := sql.Open("pgx", where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	lock, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback() }()
+	if _, err := lock.ExecContext(t.Context(), "SELECT 1 FROM longshore_memory FOR UPDATE"); err != nil { // both find the items, and wait
+		t.Fatal(err)
+	}
+	type swept struct {
+		n   int
+		err error
+	}
+	done := make(chan swept, len(workers))
+	for _, w := range workers {
+		go func() {
+			n, err := w.Sweep(t.Context(), 100)
+			done <- swept{n, err}
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for waiting := 0; waiting < len(workers); {
+		const blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		if err := db.QueryRowContext(ctx, blocked).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for range workers {
+		s := <-done
+		if s.err != nil {
+			t.Error(s.err)
+		}
+		total += s.n
+	}
+	if stats, err := workers[0].Stats(t.Context(), at.Tenant); err != nil || total != 5 || stats.Items != 5 || stats.Bytes != 5*items[1].Size() {
+		t.Errorf("swept %d, left %+v, %v", total, stats, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,6 +45,8 @@ type Store struct {
 	cfg   Config
 	db    *database.DB
 	exact int // MaxScan
+	// unerased says that SQLite's log may hold what was removed, as after a crash.
+	unerased atomic.Bool
 
 	mu      sync.Mutex
 	ready   bool         // the tables are there
@@ -72,7 +75,9 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{cfg: cfg, db: db, exact: MaxScan, indexed: map[int]bool{}}, nil
+	st := &Store{cfg: cfg, db: db, exact: MaxScan, indexed: map[int]bool{}}
+	st.unerased.Store(true)
+	return st, nil
 }
 
 // Close ends the connections.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -30,7 +31,14 @@ func (st *Store) Write(ctx context.Context, at longterm.Place, items []longterm.
 	if err != nil {
 		return err
 	}
-	err = st.change(ctx, at.Tenant, func(t *tx) error { return t.write(ctx, at, kept) })
+	removed := 0
+	err = st.change(ctx, at.Tenant, func(t *tx) error {
+		removed, err = t.write(ctx, at, kept)
+		return err
+	})
+	if err == nil && removed > 0 {
+		err = st.erase(ctx, removed)
+	}
 	if err == nil {
 		err = st.index(ctx, kept)
 	}
@@ -66,35 +74,37 @@ type row struct {
 	text string // of SQLite, whose index of words has to be told what it forgets
 }
 
-func (t *tx) write(ctx context.Context, at longterm.Place, items []longterm.Item) error {
+// write writes items, and returns how many others it removed for them.
+func (t *tx) write(ctx context.Context, at longterm.Place, items []longterm.Item) (removed int, err error) {
 	replaced, err := t.rows(ctx, at, items)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := t.fits(ctx, at, items, replaced); err != nil {
-		if _, swept := t.sweep(ctx, at.Tenant, max(len(items), chunk)); swept != nil {
-			return swept
+		if removed, err = t.sweep(ctx, at.Tenant, max(len(items), chunk)); err != nil {
+			return 0, err
 		}
 		if replaced, err = t.rows(ctx, at, items); err != nil {
-			return err
+			return 0, err
 		}
 		if err = t.fits(ctx, at, items, replaced); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := t.remove(ctx, replaced); err != nil {
-		return err
+	n, err := t.remove(ctx, replaced)
+	if err != nil {
+		return 0, err
 	}
 	for part := range slices.Chunk(items, chunk) {
 		if err := t.insert(ctx, at, part); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	var bytes int64
 	for i := range items {
 		bytes += items[i].Size()
 	}
-	return t.count(ctx, at, int64(len(items)), bytes)
+	return removed + n, t.count(ctx, at, int64(len(items)), bytes)
 }
 
 // rows are those of items that are kept already.
@@ -238,46 +248,64 @@ func (t *tx) count(ctx context.Context, at longterm.Place, items, bytes int64) e
 	return err
 }
 
-// remove removes rows with all that belongs to them.
-func (t *tx) remove(ctx context.Context, rows []row) error {
-	for part := range slices.Chunk(rows, chunk) {
-		keys := make([]any, len(part))
-		for i, r := range part {
-			keys[i] = r.key
-		}
-		statements := []string{
-			"DELETE FROM longshore_memory_fields WHERE item IN ", "DELETE FROM longshore_memory_tags WHERE item IN ", "DELETE FROM longshore_memory WHERE key IN ",
-		}
-		if t.Kind() == database.SQLite {
-			words := make([][]any, len(part))
-			for i, r := range part {
-				words[i] = []any{"delete", r.key, placeWord(r.at), stems(r.text)}
-			}
-			if err := t.all(ctx, "INSERT INTO longshore_memory_words (longshore_memory_words, rowid, place, words) VALUES ", words); err != nil {
-				return err
-			}
-		}
-		for _, s := range statements {
-			if _, err := t.Exec(ctx, s+marks(len(keys)), keys...); err != nil {
-				return err
-			}
-		}
-	}
+// remove removes rows with all that belongs to them, and returns how many: another process may have swept some of them since they were found.
+func (t *tx) remove(ctx context.Context, rows []row) (n int, err error) {
 	gone := map[longterm.Place]longterm.CollectionStats{}
-	for _, r := range rows {
-		c := gone[r.at]
-		c.Items++
-		c.Bytes += r.size
-		gone[r.at] = c
+	for part := range slices.Chunk(rows, chunk) {
+		removed, err := t.removeSome(ctx, part)
+		if err != nil {
+			return 0, err
+		}
+		n += len(removed)
+		for _, r := range removed {
+			c := gone[r.at]
+			c.Items++
+			c.Bytes += r.size
+			gone[r.at] = c
+		}
 	}
-	for at, c := range gone {
-		if err := t.count(ctx, at, -c.Items, -c.Bytes); err != nil {
-			return err
+	// In one order, so that two processes do not wait for each other.
+	for _, at := range slices.SortedFunc(maps.Keys(gone), func(a, b longterm.Place) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Collection, b.Collection))
+	}) {
+		if err := t.count(ctx, at, -gone[at].Items, -gone[at].Bytes); err != nil {
+			return 0, err
 		}
 	}
 	if len(gone) > 0 {
-		_, err := t.Exec(ctx, "DELETE FROM longshore_memory_usage WHERE items <= 0")
-		return err
+		_, err = t.Exec(ctx, "DELETE FROM longshore_memory_usage WHERE items <= 0")
 	}
-	return nil
+	return n, err
+}
+
+// removeSome removes a chunk of rows and returns those that were still kept.
+func (t *tx) removeSome(ctx context.Context, part []row) (removed []row, err error) {
+	byKey, keys := map[int64]row{}, make([]any, len(part))
+	for i, r := range part {
+		byKey[r.key], keys[i] = r, r.key
+	}
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var key int64
+		err := scan(&key)
+		removed = append(removed, byKey[key])
+		return err
+	}, "DELETE FROM longshore_memory WHERE key IN "+marks(len(keys))+" RETURNING key", keys...)
+	if err != nil || len(removed) == 0 {
+		return nil, err
+	}
+	if t.Kind() == database.SQLite {
+		words := make([][]any, len(removed))
+		for i, r := range removed {
+			words[i] = []any{"delete", r.key, placeWord(r.at), stems(r.text)}
+		}
+		if err := t.all(ctx, "INSERT INTO longshore_memory_words (longshore_memory_words, rowid, place, words) VALUES ", words); err != nil {
+			return nil, err
+		}
+	}
+	for _, table := range []string{"longshore_memory_fields", "longshore_memory_tags"} {
+		if _, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE item IN "+marks(len(keys)), keys...); err != nil {
+			return nil, err
+		}
+	}
+	return removed, nil
 }
