@@ -223,7 +223,11 @@ func EncodeHead(h *Head) (string, error) {
 	if y := h.Time.Year(); y < 0 || y > 9999 {
 		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	return string(appendHead(make([]byte, 0, usual), h)), nil
+	b, err := json.Marshal(h)
+	if err != nil {
+		return "", fmt.Errorf("encode head: %w", err)
+	}
+	return string(b), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
