@@ -48,10 +48,22 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// appendJSON appends what encoding/json writes.
+// appendJSON appends what encoding/json writes. Its Marshal would make a copy of its own first.
 func appendJSON(b []byte, v any) ([]byte, error) {
-	q, err := json.Marshal(v)
-	return append(b, q...), err
+	out := sink(b)
+	if err := json.NewEncoder(&out).Encode(v); err != nil {
+		return b, err
+	}
+	return out[:len(out)-1], nil // less its line break
+}
+
+// sink is a buffer that grows by what is written to it.
+type sink []byte
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	*s = append(*s, p...)
+	return len(p), nil
 }
 
 // appendData appends the data of an event.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -223,11 +224,11 @@ func EncodeHead(h *Head) (string, error) {
 	if y := h.Time.Year(); y < 0 || y > 9999 {
 		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	b, err := json.Marshal(h)
-	if err != nil {
+	var b strings.Builder
+	if err := json.NewEncoder(&b).Encode(h); err != nil { // a Marshal would be copied once more
 		return "", fmt.Errorf("encode head: %w", err)
 	}
-	return string(b), nil
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
