@@ -132,6 +132,7 @@ func (t table) follow(prev Head, records []Record) Head {
 	if prev.FirstEvent == 0 {
 		h.FirstEvent = 1
 	}
+	h.Kinds = slices.Grow(h.Kinds, len(records))
 	for _, r := range records {
 		h.Kinds = append(h.Kinds, r.Kind())
 		if change := t[r.Kind()].head; change != nil && h.Phase != PhaseFinished {
