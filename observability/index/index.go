@@ -268,7 +268,7 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 			}
 		} else {
 			if e, ok := f.Event(); ok {
-				events = append(events, placed{e, f.Position})
+				events = append(events, newPlaced(e, f.Position))
 			}
 			to.position, to.asOf = f.Position, f.Time.UnixMicro()
 			x.last.Store(f.Position + f.Pending)
