@@ -24,8 +24,14 @@ type Message struct {
 
 // Text joins the text blocks of a message.
 func (m *Message) Text() string {
-	if len(m.Content) == 1 {
-		return m.Content[0].Text
+	texts, last := 0, ""
+	for i := range m.Content {
+		if text := m.Content[i].Text; text != "" {
+			texts, last = texts+1, text
+		}
+	}
+	if texts < 2 { // nothing to copy
+		return last
 	}
 	var s strings.Builder
 	for _, b := range m.Content {

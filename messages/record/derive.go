@@ -54,7 +54,7 @@ func (all table) each(run messages.Ref, e *Entry, wanted func(name string) bool)
 func FinishedEvent(run messages.Ref, h *Head, end *Finished) messages.Event {
 	of := newEnvelope(run, h)
 	last := h.FirstEvent + uint64(max(1, h.Events)) - 1
-	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, usual), h.Shown.ofEnd(end).data(run, h)))
+	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, usual), end.data(run, h)))
 }
 
 // envelope is what the events of an entry have in common.
@@ -196,8 +196,9 @@ func (r *ToolReturned) data() any {
 	}
 }
 
+// data is that of run_finished, without what must not be shown.
 func (r *Finished) data(run messages.Ref, h *Head) any {
-	d := &messages.RunFinished{Result: r.Result, Webhook: h.Webhook}
+	d := &messages.RunFinished{Result: h.Shown.ofEnd(r).Result, Webhook: h.Webhook}
 	d.Result.Shorten(run)
 	return d
 }

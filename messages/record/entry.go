@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -131,6 +132,7 @@ func (t table) follow(prev Head, records []Record) Head {
 	if prev.FirstEvent == 0 {
 		h.FirstEvent = 1
 	}
+	h.Kinds = slices.Grow(h.Kinds, len(records))
 	for _, r := range records {
 		h.Kinds = append(h.Kinds, r.Kind())
 		if change := t[r.Kind()].head; change != nil && h.Phase != PhaseFinished {
@@ -223,7 +225,11 @@ func EncodeHead(h *Head) (string, error) {
 	if y := h.Time.Year(); y < 0 || y > 9999 {
 		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	return string(appendHead(make([]byte, 0, usual), h)), nil
+	var b strings.Builder
+	if err := json.NewEncoder(&b).Encode(h); err != nil { // a Marshal would be copied once more
+		return "", fmt.Errorf("encode head: %w", err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that

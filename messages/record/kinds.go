@@ -91,9 +91,9 @@ var kinds = sync.OnceValue(func() table {
 			shows(messages.EventApprovalDecided, (*Expired).data).when(func(r *Expired) bool { return r.Call != "" }),
 		),
 		KindFinished: kind[Finished](
-			heads((*Finished).head), hides(func(r *Finished, w *Shown) Record { return w.ofEnd(r) }),
+			heads((*Finished).head),
 			shows(messages.EventTurnEnd, (*Finished).turn),
-			shows(messages.EventRunFinished, func(r *Finished) any { return r }), // emit makes a RunFinished of it
+			shows(messages.EventRunFinished, func(r *Finished) any { return r }), // emit makes a RunFinished of it, and hides what is to be hidden
 		),
 		KindBudgetWarned:   kind[BudgetWarned](shows(messages.EventBudgetWarning, (*BudgetWarned).data)),
 		KindHookFailed:     kind[HookFailed](hidesText(func(r *HookFailed) *string { return &r.Reason }), shows(messages.EventHookFailed, (*HookFailed).data)),

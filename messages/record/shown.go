@@ -3,7 +3,6 @@ package record
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/sensitive"
@@ -39,21 +38,6 @@ func (w *Shown) Forked(agent *messages.Definition) *Shown {
 	shown.NoOutputs = shown.NoOutputs || own.Outputs == messages.PolicyExclude
 	shown.NoReplies = shown.NoInputs && agent.Planner != messages.PlannerTools
 	return &shown
-}
-
-func (w *Shown) appendJSON(b []byte) []byte {
-	b = append(b, '{')
-	first := len(b)
-	if w.Redact != 0 {
-		b = strconv.AppendInt(append(b, `,"redact":`...), int64(w.Redact), 10)
-	}
-	b = appendTrue(b, `,"noInputs":`, w.NoInputs)
-	b = appendTrue(b, `,"noOutputs":`, w.NoOutputs)
-	b = appendTrue(b, `,"noReplies":`, w.NoReplies)
-	if len(b) > first { // without the first comma
-		b = append(b[:first], b[first+1:]...)
-	}
-	return append(b, '}')
 }
 
 // text is a text as events may show it. A version that this code does not know is newer, and hides no less than the newest known.

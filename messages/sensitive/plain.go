@@ -219,7 +219,11 @@ func digit(r rune) rune {
 
 // Both calls find with a text, and then with its View, and returns what both find, in order.
 func Both(text string, find func(text string) []Span) []Span {
-	found := find(text)
+	return withView(text, find(text), find)
+}
+
+// withView is what was found in a text, and what is found in its View, in order.
+func withView(text string, found []Span, find func(text string) []Span) []Span {
 	quick := view{text: text}
 	if !quick.make() || len(find(string(quick.out))) == 0 {
 		return found

@@ -98,14 +98,29 @@ func walk(v any) (_ any, changed bool) {
 	return v, false
 }
 
-// spans is what is found of all categories, in order.
-func spans(text string) []Span { return Both(text, spansIn) }
+// shortest is the length of the shortest address, in bytes.
+const shortest = 6
 
-func spansIn(text string) (found []Span) {
-	if len(text) < 6 { // the shortest address
+// spans is what is found of all categories, in order.
+func spans(text string) []Span {
+	if len(text) < shortest {
 		return nil
 	}
-	could := look(text)
+	could, plain := look(text)
+	found := spansOf(could, text)
+	if plain {
+		return found
+	}
+	return withView(text, found, spansIn)
+}
+
+func spansIn(text string) []Span {
+	could, _ := look(text)
+	return spansOf(could, text)
+}
+
+// spansOf is what is found of some categories.
+func spansOf(could uint, text string) (found []Span) {
 	all := categories()
 	for i := range all {
 		if could&(1<<i) != 0 {

@@ -15,13 +15,6 @@ import (
 	"github.com/longshore-run/longshore/messages/database"
 )
 
-// placed is an event at its place in the stream.
-type placed struct {
-	messages.Event
-
-	position uint64
-}
-
 // chunk is how many rows a statement has that is not kept; the parameters of one are bounded.
 const chunk = 200
 
@@ -73,15 +66,15 @@ func (b *batch) apply(events []placed) {
 		if b.runs[ref] == nil {
 			b.runs[ref] = newRow(ref)
 		}
-		if !b.runs[ref].apply(&e.Event, e.position) {
+		if !b.runs[ref].apply(e) {
 			continue
 		}
-		if id := stepOf(&e.Event); id != "" {
-			key := stepKey{ref, id}
+		if e.step != "" {
+			key := stepKey{ref, e.step}
 			if b.steps[key] == nil {
 				b.steps[key] = newStep(key)
 			}
-			b.steps[key].apply(&e.Event)
+			b.steps[key].apply(e)
 		}
 	}
 }
@@ -91,13 +84,13 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 	b := &batch{map[messages.Ref]*row{}, map[stepKey]*step{}}
 	refs, keys := map[messages.Ref]bool{}, map[stepKey]bool{}
 	for i := range events {
-		e := &events[i].Event
-		if !isRun(e) {
+		e := &events[i]
+		if !isRun(&e.Event) {
 			continue
 		}
 		refs[e.Ref()] = true
-		if id := stepOf(e); id != "" {
-			keys[stepKey{e.Ref(), id}] = true
+		if e.step != "" {
+			keys[stepKey{e.Ref(), e.step}] = true
 		}
 	}
 	for part := range pieces(slices.Collect(maps.Keys(refs))) {

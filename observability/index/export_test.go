@@ -15,7 +15,7 @@ var ErrMoved = errMoved
 type Placed = placed
 
 // NewPlaced is an event at its place.
-func NewPlaced(e messages.Event, position uint64) Placed { return placed{e, position} }
+func NewPlaced(e messages.Event, position uint64) Placed { return newPlaced(e, position) }
 
 // Prepare makes the tables, of a stream.
 func (x *Index) Prepare(ctx context.Context) error {

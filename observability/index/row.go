@@ -42,15 +42,15 @@ func newRow(ref messages.Ref) *row {
 }
 
 // apply takes an event into account, and reports whether it was new.
-func (r *row) apply(e *messages.Event, position uint64) bool {
+func (r *row) apply(e *placed) bool {
 	n := e.Number()
 	if !r.seen.add(n) {
 		return false
 	}
-	if r.first == 0 || position < r.first {
-		r.first = position
+	if r.first == 0 || e.position < r.first {
+		r.first = e.position
 	}
-	r.last = max(r.last, position)
+	r.last = max(r.last, e.position)
 	at := e.Time.UTC().Truncate(time.Microsecond)
 	if r.Updated == nil || at.After(*r.Updated) {
 		r.Updated = &at
@@ -60,7 +60,7 @@ func (r *row) apply(e *messages.Event, position uint64) bool {
 	}
 	switch e.Name() {
 	case messages.EventRunQueued:
-		r.queued(e)
+		r.queued(&e.Event)
 	case messages.EventRunStarted:
 		var d messages.RunStarted
 		if json.Unmarshal(e.Data, &d) == nil {
@@ -75,12 +75,13 @@ func (r *row) apply(e *messages.Event, position uint64) bool {
 			r.Steps = max(r.Steps, d.Step)
 		}
 	case messages.EventMessageEnd:
-		r.replied(n, e)
+		if e.said != nil {
+			r.replied(n, e.said)
+		}
 	case messages.EventToolExecutionEnd:
-		var d messages.ToolExecution
-		if json.Unmarshal(e.Data, &d) == nil {
+		if e.called != nil {
 			r.ToolCalls++
-			if d.IsError {
+			if e.called.IsError {
 				r.ToolErrors++
 			}
 		}
@@ -91,7 +92,7 @@ func (r *row) apply(e *messages.Event, position uint64) bool {
 	case messages.EventRunResumed:
 		r.status(n, messages.StatusRunning, "", nil)
 	case messages.EventRunFinished:
-		r.finish(e)
+		r.finish(&e.Event)
 	}
 	return true
 }
@@ -111,13 +112,9 @@ func (r *row) queued(e *messages.Event) {
 }
 
 // replied counts a call of a model. Once the run has ended its result has the sums.
-func (r *row) replied(n uint64, e *messages.Event) {
-	var d messages.MessageEnd
-	if json.Unmarshal(e.Data, &d) != nil {
-		return
-	}
+func (r *row) replied(n uint64, d *messages.MessageEnd) {
 	r.ModelCalls++
-	r.model(n, modelName(&d))
+	r.model(n, modelName(d))
 	if !r.total {
 		r.Usage = r.Usage.Add(d.Usage)
 	}

@@ -31,20 +31,6 @@ type step struct {
 	cost     float64
 }
 
-// stepOf is the id of the step that an event is about; empty: of none.
-func stepOf(e *messages.Event) string {
-	switch e.Name() {
-	case messages.EventStepStart, messages.EventStepEnd, messages.EventMessageEnd, messages.EventError, messages.EventToolExecutionEnd:
-		var d struct {
-			StepID string `json:"stepId"`
-		}
-		if json.Unmarshal(e.Data, &d) == nil {
-			return clean(d.StepID, maxName)
-		}
-	}
-	return ""
-}
-
 func newStep(key stepKey) *step {
 	s := &step{key: key}
 	s.StepID = key.id
@@ -55,7 +41,7 @@ func newStep(key stepKey) *step {
 }
 
 // apply takes a new event of the run, and of this step, into account.
-func (s *step) apply(e *messages.Event) {
+func (s *step) apply(e *placed) {
 	n := e.Number()
 	switch e.Name() {
 	case messages.EventStepStart:
@@ -79,27 +65,23 @@ func (s *step) apply(e *messages.Event) {
 			s.Reason, s.failedAt = clean(d.Reason, maxText), n
 		}
 	case messages.EventMessageEnd:
-		s.replied(n, e)
+		s.replied(n, e.said)
 	case messages.EventError:
 		var d messages.ErrorData
 		if json.Unmarshal(e.Data, &d) == nil && n > s.failedAt {
 			s.Code, s.Reason, s.failedAt = messages.Code(clean(string(d.Code), maxName)), clean(d.Message, maxText), n
 		}
 	case messages.EventToolExecutionEnd:
-		s.called(e)
+		s.called(e.called)
 	}
 }
 
-func (s *step) replied(n uint64, e *messages.Event) {
-	var d messages.MessageEnd
-	if json.Unmarshal(e.Data, &d) != nil {
-		return
-	}
+func (s *step) replied(n uint64, d *messages.MessageEnd) {
 	s.ModelCalls++
 	s.ModelMillis += d.Millis
 	s.Tokens += d.Usage.Total
 	if n > s.modelAt {
-		s.Model, s.modelAt = modelName(&d), n
+		s.Model, s.modelAt = modelName(d), n
 	}
 	switch {
 	case d.Cost != nil:
@@ -109,11 +91,7 @@ func (s *step) replied(n uint64, e *messages.Event) {
 	}
 }
 
-func (s *step) called(e *messages.Event) {
-	var d messages.ToolExecution
-	if json.Unmarshal(e.Data, &d) != nil {
-		return
-	}
+func (s *step) called(d *messages.ToolExecution) {
 	name := clean(d.ToolName, maxName)
 	use, known := s.Tools[name]
 	if !known && len(s.Tools) == maxTools {

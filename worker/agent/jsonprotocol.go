@@ -35,7 +35,7 @@ The tools, each with the JSON Schema of its args:
 
 // Plan implements Planner.
 func (JSONProtocol) Plan(s *State) Action {
-	step, end := next(s, tooManySteps)
+	step, end := next(s, func() string { return tooManySteps })
 	if end != nil {
 		return end
 	}

@@ -80,7 +80,9 @@ var _ Interpreter = ToolCalling{}
 
 // Plan implements Planner.
 func (ToolCalling) Plan(s *State) Action {
-	step, end := next(s, fmt.Sprintf("no final answer within the limit of steps, %d", s.Agent.Steps(s.Task.Limits)))
+	step, end := next(s, func() string {
+		return fmt.Sprintf("no final answer within the limit of steps, %d", s.Agent.Steps(s.Task.Limits))
+	})
 	if end != nil {
 		return end
 	}
@@ -97,7 +99,7 @@ func (ToolCalling) Interpret(_ *State, text string, m messages.Message) Reading 
 }
 
 // next is the step whose model call is to be made, or the action that comes before any.
-func next(s *State, tooMany string) (step int, before Action) {
+func next(s *State, tooMany func() string) (step int, before Action) {
 	switch {
 	case s.Cancel != nil:
 		return 0, &Finish{Status: messages.StatusCancelled, Err: &messages.RunError{
@@ -116,7 +118,7 @@ func next(s *State, tooMany string) (step int, before Action) {
 		}
 	}
 	if s.last() {
-		return 0, fail(messages.CodeMaxSteps, tooMany)
+		return 0, fail(messages.CodeMaxSteps, tooMany())
 	}
 	return s.Step + 1, nil
 }

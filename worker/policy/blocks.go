@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -30,21 +29,21 @@ func (r *Rules) Blocks(at messages.PolicyPoint, tool string, in []messages.Block
 // first block has all the text, and others without anything else are left out.
 func Joined(in []messages.Block, clean func(string) string) []messages.Block {
 	out := slices.Clone(in)
-	var all strings.Builder
 	texts := 0
 	for i := range out {
 		if out[i].Text == "" {
 			continue
 		}
 		out[i].Text = clean(out[i].Text)
-		all.WriteString(out[i].Text)
 		texts++
 	}
 	if texts < 2 {
 		return out
 	}
-	whole := clean(all.String())
-	if whole == all.String() {
+	said := messages.Message{Content: out}
+	all := said.Text()
+	whole := clean(all)
+	if whole == all {
 		return out
 	}
 	joined := out[:0]

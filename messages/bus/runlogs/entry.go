@@ -31,7 +31,7 @@ func (st *Store) encodeEntry(ctx context.Context, run messages.Ref, last uint64,
 		return nil, err
 	}
 	*buf = body
-	if st.cfg.Sealer != nil {
+	if st.seals() {
 		if body, err = st.cfg.Sealer.Seal(ctx, run.Tenant, body, sealedTo(run, last, head)); err != nil {
 			return nil, fmt.Errorf("seal: %w", err)
 		}
@@ -79,7 +79,7 @@ func (st *Store) decodeHead(run messages.Ref, m bus.Message) (record.Entry, erro
 	}
 	head, err := record.DecodeHead(header)
 	e := record.Entry{Head: head}.At(m.Seq)
-	e.Locked = bus.IsSealed(m.Data) && (st.cfg.Sealer == nil || !st.cfg.Sealer.On())
+	e.Locked = bus.IsSealed(m.Data) && !st.seals()
 	if err != nil {
 		return e, badEntry(run, m, err)
 	}
@@ -131,6 +131,9 @@ func (st *Store) open(ctx context.Context, run messages.Ref, m bus.Message, body
 	}
 	return st.cfg.Sealer.Open(ctx, run.Tenant, body, sealedTo(run, after, m.Header.Get(headerHead)))
 }
+
+// seals reports whether there are keys.
+func (st *Store) seals() bool { return st.cfg.Sealer != nil && st.cfg.Sealer.On() }
 
 // sealedTo is what a sealed entry is bound to. The purpose keeps it from being opened as anything else.
 func sealedTo(run messages.Ref, last uint64, head string) []byte {

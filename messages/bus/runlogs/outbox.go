@@ -22,7 +22,7 @@ const window = 256
 
 // Open implements runlog.Events.
 func (st *Store) Open(run messages.Ref) runlog.Outbox {
-	return &outbox{store: st, run: run, landed: make(chan struct{}, 1), header: nats.Header{}}
+	return &outbox{store: st, run: run, ids: run.MsgID() + ".", landed: make(chan struct{}, 1), header: nats.Header{}}
 }
 
 // Ended implements runlog.Events; the stream's leader answers.
@@ -39,6 +39,7 @@ func (st *Store) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 type outbox struct {
 	store  *Store
 	run    messages.Ref
+	ids    string        // what the ids of its messages begin with
 	landed chan struct{} // has an element after a flight has ended
 
 	mu      sync.Mutex  // its owner's, but for the moment when the pacer sends what is held back
@@ -201,7 +202,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
 	return letter{
-		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: record.AppendEvent(make([]byte, 0, len(e.Data)+envelope), e), trace: e.Traceparent,
+		subject: o.run.EventSubject(name), id: o.ids + e.Sequence, body: record.AppendEvent(make([]byte, 0, len(e.Data)+envelope), e), trace: e.Traceparent,
 	}, nil
 }
 

@@ -43,7 +43,7 @@ func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int6
 		return
 	}
 	o.add(ctx, draft{before: o.given, cost: letter{
-		subject: spendSubject(o.run.Tenant, at), id: o.run.MsgID() + ".spend." + strconv.FormatUint(seq, 10),
+		subject: spendSubject(o.run.Tenant, at), id: o.ids + "spend." + strconv.FormatUint(seq, 10),
 		increment: "+" + strconv.FormatInt(nanos, 10),
 	}})
 	o.store.spent.add(o.run.Tenant, at, nanos)

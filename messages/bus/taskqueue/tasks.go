@@ -199,7 +199,7 @@ var ErrGone = errors.New("it is no longer in the queue")
 // Ack removes the message from the queue and waits until that is stored.
 func (d *Delivery) Ack(ctx context.Context) error {
 	m := &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}
-	err := d.queue.bus.Retry(ctx, func(ctx context.Context) error {
+	err := d.queue.bus.Again(ctx, func() error {
 		err := d.queue.bus.Confirm(ctx, m)
 		if errors.Is(err, nats.ErrNoResponders) { // the lane was removed meanwhile: an ack does no more than this
 			return d.queue.remove(ctx, d.Seq)
@@ -220,7 +220,7 @@ func (d *Delivery) Nak(ctx context.Context, delay time.Duration) error {
 		what = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
 	m := &nats.Msg{Subject: d.reply, Data: []byte(what)}
-	err := d.queue.bus.Retry(ctx, func(ctx context.Context) error { return d.queue.bus.Confirm(ctx, m) })
+	err := d.queue.bus.Again(ctx, func() error { return d.queue.bus.Confirm(ctx, m) })
 	if err != nil {
 		return fmt.Errorf("give message %d back: %w", d.Seq, err)
 	}
