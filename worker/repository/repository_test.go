@@ -237,7 +237,7 @@ func TestServersThatFail(t *testing.T) {
 		return true
 	})
 	passes(t, client(t, s.Host, quick), at, "the server was silent for 300ms")
-	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it says something from time to time, for ever
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it says something from time to time, without end
 		if r.Method != http.MethodPost {
 			return false
 		}
