@@ -52,6 +52,7 @@ var forbidden = map[string][]string{
 	"worker/hooks/command": {"github.com/nats-io", "github.com/redis", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/embed":         {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/agenttest":     {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
+	"worker/repository":    {"github.com/nats-io", "github.com/redis", "github.com/go-git", "worker/runner", "dispatcher", "sandbox", "observability", "deploy"},
 	"worker/live":          {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools/outbound":       {"github.com", "worker", "dispatcher", "sandbox", "observability", "deploy"},
 	"tools/confined":       {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "observability", "deploy"},
@@ -69,6 +70,7 @@ var forbidden = map[string][]string{
 	"sandbox/proxy":        {"github.com/nats-io", "github.com/redis", "worker", "dispatcher", "tools", "observability", "deploy"},
 	"observability":        {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 
+	"worker/repository/pack":  {"net", "github.com/nats-io", "github.com/redis", "github.com/go-git", "messages/bus", "worker/runner", "dispatcher", "tools", "sandbox", "observability", "deploy"},
 	"worker/model/httpstream": {"github.com/nats-io", "github.com/redis", "github.com/sashabaranov", "github.com/anthropics", "worker/runner", "dispatcher", "observability", "deploy"},
 
 	"dispatcher/cli/render":  {"dispatcher/cli/report", "dispatcher/cli/conn"},
@@ -228,7 +230,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/memory", "tools/scratchpad", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "tools/shell", "tools/code", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "deploy/command/keyset", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "dispatcher/webhook",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "deploy/command/keyset", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "worker/repository", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")

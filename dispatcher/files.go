@@ -33,10 +33,21 @@ type FilesAt struct {
 // empty list. ErrNotBegun: it is queued.
 func (of Files) List(ctx context.Context, run messages.Ref, at FilesAt) (*control.FileList, error) {
 	req := control.FilesRequest{Tenant: run.Tenant, ID: run.Run, Step: at.Step, Manifest: at.Manifest}
+	return listed(func(list, after string, page *control.FileList) error {
+		if list != "" {
+			req.Step, req.Manifest, req.After = nil, list, after
+		}
+		return of.client.request(ctx, control.SubjectFiles, req, page)
+	})
+}
+
+// listed gathers pages, each of the list that the first one names.
+func listed(ask func(list, after string, page *control.FileList) error) (*control.FileList, error) {
 	var all *control.FileList
+	list, after := "", ""
 	for {
 		var page control.FileList
-		if err := of.client.request(ctx, control.SubjectFiles, req, &page); err != nil {
+		if err := ask(list, after, &page); err != nil {
 			return nil, err
 		}
 		if all == nil {
@@ -44,22 +55,28 @@ func (of Files) List(ctx context.Context, run messages.Ref, at FilesAt) (*contro
 		} else {
 			all.Files = append(all.Files, page.Files...)
 		}
-		switch {
-		case page.Next == "":
+		switch next := page.Next; {
+		case next == "":
 			all.Next = ""
 			return all, nil
-		case page.Next <= req.After || len(page.Files) == 0 || len(all.Files) > maxListed:
-			return nil, fmt.Errorf("list files: the page after %q does not fit the one before", req.After)
+		case next <= after || len(page.Files) == 0 || len(all.Files) > maxListed:
+			return nil, fmt.Errorf("list files: the page after %q does not fit the one before", after)
+		default:
+			list, after = all.Manifest, next
 		}
-		req.Step, req.Manifest, req.After = nil, all.Manifest, page.Next
 	}
 }
 
 // Part returns a part of a file, from an offset: length bytes, or less where the answer would not fit a message or the file ends.
 func (of Files) Part(ctx context.Context, run messages.Ref, req control.FileRequest) (*control.FilePart, error) {
 	req.Tenant, req.ID = run.Tenant, run.Run
+	return of.client.part(ctx, control.SubjectFile, req, &req)
+}
+
+// part makes a request for a part of a file, of which req tells the part.
+func (c *Client) part(ctx context.Context, subject string, asks any, req *control.FileRequest) (*control.FilePart, error) {
 	var part control.FilePart
-	if err := of.client.request(ctx, control.SubjectFile, req, &part); err != nil {
+	if err := c.request(ctx, subject, asks, &part); err != nil {
 		return nil, err
 	}
 	if part.Offset != req.Offset || part.Offset < part.Size && len(part.Data) == 0 || int64(len(part.Data)) > part.Size-min(part.Offset, part.Size) {
@@ -72,10 +89,16 @@ func (of Files) Part(ctx context.Context, run messages.Ref, req control.FileRequ
 // another, and verifies the whole by its hash: an error after the last byte means that w has a damaged file.
 func (of Files) Get(ctx context.Context, run messages.Ref, name string, at FilesAt, w io.Writer) (*messages.SavedFile, error) {
 	req := control.FileRequest{Name: name, Step: at.Step, Manifest: at.Manifest}
+	return whole(req, w, func(req control.FileRequest) (*control.FilePart, error) { return of.Part(ctx, run, req) })
+}
+
+// whole writes a file part by part and verifies it.
+func whole(req control.FileRequest, w io.Writer, next func(control.FileRequest) (*control.FilePart, error)) (*messages.SavedFile, error) {
+	name := req.Name
 	sum := sha256.New()
 	var first *messages.SavedFile
 	for {
-		part, err := of.Part(ctx, run, req)
+		part, err := next(req)
 		if err != nil {
 			return nil, err
 		}
@@ -109,13 +132,21 @@ func (e *noFileError) Unwrap() []error { return []error{ErrNoFile, e.problem} }
 // httpPart is how much of a file one request over HTTP asks for.
 const httpPart = 4 << 20
 
-// filePart reads a part of a file over HTTP, as its range.
+// filePart reads a part of a file of a run or of a workspace over HTTP, as its range.
 func (r *remote) filePart(ctx context.Context, request json.RawMessage) (json.RawMessage, error) {
-	var req control.FileRequest
+	var req struct {
+		control.FileRequest
+
+		Workspace string `json:"workspace"`
+	}
 	if err := json.Unmarshal(request, &req); err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	run := call{method: http.MethodGet, path: "/v1/tasks/" + url.PathEscape(req.ID) + "/file", tenant: req.Tenant, query: url.Values{"name": {req.Name}}}
+	path := "/v1/tasks/" + url.PathEscape(req.ID)
+	if req.Workspace != "" {
+		path = "/v1/workspaces/" + url.PathEscape(req.Workspace)
+	}
+	run := call{method: http.MethodGet, path: path + "/file", tenant: req.Tenant, query: url.Values{"name": {req.Name}}}
 	set(run.query, "manifest", req.Manifest)
 	if req.Step != nil {
 		run.query.Set("step", strconv.Itoa(*req.Step))
@@ -167,6 +198,29 @@ func (of Workspaces) List(ctx context.Context, tenant string) (*control.Workspac
 // Get tells what a named workspace has, and which runs have it and wait for it. ErrNoWorkspace: it has no files, and no run has it.
 func (of Workspaces) Get(ctx context.Context, tenant, name string) (*control.WorkspaceStatus, error) {
 	return of.client.workspace(ctx, control.SubjectWorkspace, tenant, name)
+}
+
+// Files returns the files of a named workspace, by name: those that the next run there begins with. ErrNoFile: there are
+// none, or they became others meanwhile.
+func (of Workspaces) Files(ctx context.Context, tenant, name string) (*control.FileList, error) {
+	return listed(func(list, after string, page *control.FileList) error {
+		req := control.WorkspaceFilesRequest{Tenant: tenant, Workspace: name, Manifest: list, After: after}
+		return of.client.request(ctx, control.SubjectWorkspaceFiles, req, page)
+	})
+}
+
+// Part returns a part of a file of a named workspace, as Files.Part does; the request has no step.
+func (of Workspaces) Part(ctx context.Context, tenant, name string, req control.FileRequest) (*control.FilePart, error) {
+	return of.client.part(ctx, control.SubjectWorkspaceFile, control.WorkspaceFileRequest{
+		Tenant: tenant, Workspace: name, Name: req.Name, Manifest: req.Manifest, Offset: req.Offset, Length: req.Length,
+	}, &req)
+}
+
+// File writes a file of a named workspace to w, as Files.Get does. ErrNoFile: the workspace has no such file, or others meanwhile.
+func (of Workspaces) File(ctx context.Context, tenant, workspace, name string, w io.Writer) (*messages.SavedFile, error) {
+	return whole(control.FileRequest{Name: name}, w, func(req control.FileRequest) (*control.FilePart, error) {
+		return of.Part(ctx, tenant, workspace, req)
+	})
 }
 
 // Delete makes the next run in a named workspace begin without files, and returns what the workspace was. ErrNoWorkspace: it has no

@@ -186,7 +186,7 @@ func (r *remote) json(ctx context.Context, c call) (json.RawMessage, error) {
 
 // ask makes the request of an operation over HTTP.
 func (r *remote) ask(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
-	if o.Subject == control.SubjectFile { // its answer is the file itself
+	if o.Subject == control.SubjectFile || o.Subject == control.SubjectWorkspaceFile { // its answer is the file itself
 		return r.filePart(ctx, request)
 	}
 	if o.ID == "" {

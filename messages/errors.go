@@ -50,6 +50,8 @@ const (
 	CodeForbidden          Code = "forbidden"       // valid credentials without the permission
 	CodeWebhookFailed      Code = "webhook_failed"  // a webhook was not delivered; only of dead letters
 	CodeInternal           Code = "internal"
+
+	CodeRepositoryUnreachable Code = "repository_unreachable" // a git repository of the task
 )
 
 // Codes are all codes with whether the same request may succeed when it is made again.
@@ -62,6 +64,7 @@ func Codes() map[Code]bool {
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
 		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
 		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false, CodeWebhookFailed: true,
+		CodeRepositoryUnreachable: true,
 	}
 }
 

@@ -3,6 +3,8 @@ package messages
 import (
 	"encoding/base64"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,14 +21,16 @@ const (
 )
 
 // TaskFile is a file that the run has before its first step. Its content is exactly one of text, data, and the hash of one that
-// was uploaded before.
+// was uploaded before. Or it stands for the files of a repository, and has nothing but that.
 type TaskFile struct {
-	Path string  `json:"path" minLength:"1" maxLength:"4096"`                // in the run's folder, with slashes
+	Path string  `json:"path,omitempty" minLength:"1" maxLength:"4096"`      // in the run's folder, with slashes
 	Text *string `json:"text,omitempty"`                                     // may be empty
 	Data []byte  `json:"data,omitempty"`                                     // for what is not text
 	Hash string  `json:"hash,omitempty" pattern:"^[0-9a-f]{64}$"`            // SHA-256 of an uploaded content, in hex
 	Size int64   `json:"size,omitempty" minimum:"0" maximum:"1099511627776"` // bytes of that content
 	Exec bool    `json:"exec,omitempty"`                                     // its owner may execute it
+	// Git is a repository whose files the run has, in place of one file.
+	Git *Repository `json:"git,omitempty"`
 }
 
 // Content is the content of a file that brings it; false: it names one by its hash.
@@ -44,13 +48,19 @@ func (f *TaskFile) Content() (data []byte, ok bool) {
 // Named is the file with the hash of its content in place of the content.
 func (f *TaskFile) Named() TaskFile {
 	data, ok := f.Content()
-	if !ok {
+	if !ok { // it names one, or is a repository
 		return *f
 	}
 	return TaskFile{Path: f.Path, Hash: manifest.HashOf(data), Size: int64(len(data)), Exec: f.Exec}
 }
 
 func (f *TaskFile) check() error {
+	if f.Git != nil {
+		if f.Path != "" || f.Text != nil || f.Data != nil || f.Hash != "" || f.Size != 0 || f.Exec {
+			return &FieldError{Field: "git", Reason: "goes with no other field: its own path and into say which files are where"}
+		}
+		return strict.Under("git", f.Git.Check())
+	}
 	if err := manifest.CheckGiven(f.Path); err != nil {
 		return &FieldError{Field: "path", Reason: err.Error()}
 	}
@@ -85,14 +95,22 @@ func (t *Task) NamesFiles() bool {
 	return t.Manifest != "" || slices.ContainsFunc(t.Files, func(f TaskFile) bool { return f.Hash != "" })
 }
 
-// FirstFiles are the files that a task lists, with the hashes of those that it brings; nil: it lists none.
+// FetchesFiles reports whether the task names a repository.
+func (t *Task) FetchesFiles() bool {
+	return slices.ContainsFunc(t.Files, func(f TaskFile) bool { return f.Git != nil })
+}
+
+// FirstFiles are the files that a task lists, with the hashes of those that it brings; nil: it lists none. The files of repositories
+// are not among them.
 func (t *Task) FirstFiles() *manifest.Manifest {
 	if len(t.Files) == 0 {
 		return nil
 	}
-	m := &manifest.Manifest{Files: make([]manifest.File, len(t.Files))}
-	for i, f := range named(t.Files) {
-		m.Files[i] = manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash, Exec: f.Exec}
+	m := &manifest.Manifest{Files: make([]manifest.File, 0, len(t.Files))}
+	for _, f := range named(t.Files) {
+		if f.Git == nil {
+			m.Files = append(m.Files, manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash, Exec: f.Exec})
+		}
 	}
 	return m
 }
@@ -109,7 +127,7 @@ func named(files []TaskFile) []TaskFile {
 	for i := range files {
 		out[i] = files[i].Named()
 	}
-	slices.SortFunc(out, func(a, b TaskFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(out, func(a, b TaskFile) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -126,12 +144,18 @@ func (t *Task) checkFiles() error {
 	case len(t.Files) > MaxTaskFiles:
 		return &FieldError{Field: "files", Reason: fmt.Sprintf("more than %d: upload them and give their manifest", MaxTaskFiles)}
 	}
-	at, size := make(map[string]int, len(t.Files)), 0
+	at, size, repositories := make(map[string]int, len(t.Files)), 0, 0
 	for i := range t.Files {
 		f := &t.Files[i]
 		field := fmt.Sprintf("files[%d]", i)
 		if err := f.check(); err != nil {
 			return strict.Under(field, err)
+		}
+		if f.Git != nil {
+			if repositories++; repositories > MaxRepositories {
+				return &FieldError{Field: field + ".git", Reason: fmt.Sprintf("is one too many: a task may have %d repositories", MaxRepositories)}
+			}
+			continue
 		}
 		if _, twice := at[f.Path]; twice {
 			return &FieldError{Field: field + ".path", Reason: fmt.Sprintf("%q: is given twice", strict.Clip(f.Path, 128))}
@@ -155,4 +179,89 @@ func (t *Task) checkFiles() error {
 		}
 	}
 	return nil
+}
+
+// MaxRepositories bounds the repositories of a task.
+const MaxRepositories = 4
+
+const (
+	maxRepositoryURL = 2048
+	commitDigits     = 40 // of a SHA-1 in hex
+)
+
+// Repository is a git repository at a commit, whose files a run has before its first step. The worker that begins the run fetches it.
+type Repository struct {
+	URL    string `json:"url" minLength:"1" maxLength:"2048"`
+	Commit string `json:"commit" pattern:"^[0-9a-f]{40}$"` // the whole hash: a branch would be another tomorrow
+	Path   string `json:"path,omitempty" maxLength:"4096"` // folder of the repository; the default is all of it
+	Into   string `json:"into,omitempty" maxLength:"4096"` // folder of the run's files; the default is their root
+}
+
+// Check returns a *FieldError. It does not repeat a URL, which may hold a password.
+func (r *Repository) Check() error {
+	if err := r.checkURL(); err != nil {
+		return err
+	}
+	if err := r.checkCommit(); err != nil {
+		return err
+	}
+	for _, folder := range []struct{ field, path string }{{"path", r.Path}, {"into", r.Into}} {
+		if folder.path == "" {
+			continue
+		}
+		if err := manifest.CheckGiven(folder.path); err != nil {
+			return &FieldError{Field: folder.field, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+func (r *Repository) checkURL() error {
+	wrong := func(reason string) error { return &FieldError{Field: "url", Reason: reason} }
+	if err := strict.CheckText("url", r.URL, maxRepositoryURL); err != nil {
+		return err
+	}
+	u, err := url.Parse(r.URL)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "":
+		return wrong("must be a URL such as https://git.example.com/team/project.git")
+	case u.User != nil:
+		return wrong("holds a user or a password, which would be stored with the task: leave it out. The operator gives workers a credential in LONGSHORE_GIT_CREDENTIALS")
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		return wrong("must begin with https://")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(r.URL, "#"):
+		return wrong("must have neither ? nor #: the commit and the folder have fields of their own")
+	}
+	return nil
+}
+
+// loopback reports whether a host is this machine, where plain HTTP is no risk.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func (r *Repository) checkCommit() error {
+	wrong := func(format string, args ...any) error {
+		return &FieldError{Field: "commit", Reason: fmt.Sprintf(format, args...)}
+	}
+	given := strict.Shown(r.Commit)
+	switch hash := isHex(strings.ToLower(r.Commit)); {
+	case r.Commit == "":
+		return wrong("is missing: give the whole hash of a commit. `git rev-parse HEAD` prints that of a checkout")
+	case hash && len(r.Commit) == 64:
+		return wrong("is a SHA-256, and repositories with SHA-256 cannot be fetched")
+	case hash && len(r.Commit) < commitDigits:
+		return wrong("%s is a part of a hash, of which there may be several some day: give all %d digits. `git rev-parse %s` prints them", given, commitDigits, given)
+	case hash && len(r.Commit) == commitDigits && r.Commit == strings.ToLower(r.Commit):
+		return nil
+	case hash:
+		return wrong("must be a hash of %d hexadecimal digits in lower case", commitDigits)
+	default:
+		return wrong("%s is a branch or a tag, which may be another commit tomorrow: give the whole hash of a commit. `git ls-remote URL %s` prints it", given, given)
+	}
+}
+
+func isHex(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
 }

@@ -20,7 +20,7 @@ type runFlags struct {
 	output                                    render.Format
 	maxSteps                                  int
 	files                                     []string
-	attach, with                              []string
+	attach, with, git                         []string
 	scratch                                   bool // the files are removed at the end
 	yes, overwrite                            bool // of what a fleet elsewhere has changed in the workspace
 	ask                                       *report.Asker
@@ -46,8 +46,12 @@ func (p *Process) runCommand() *cobra.Command {
 				return errors.New("--attach goes with the text of a task: longshore run \"TEXT\" --attach FILE")
 			case len(args) == 0 && len(f.with) > 0:
 				return errors.New("--with goes with the text of a task: longshore run \"TEXT\" --with FILE; a task of --file has files of its own")
+			case len(args) == 0 && len(f.git) > 0:
+				return errors.New("--git goes with the text of a task: longshore run \"TEXT\" --git URL@COMMIT; a task of --file has files of its own")
 			case len(f.with) > 0 && f.workspace != "":
 				return errors.New("--with and --workspace: the run works in that folder as it is; put the file there")
+			case len(f.git) > 0 && f.workspace != "":
+				return errors.New("--git and --workspace: the run works in that folder as it is; check the commit out there")
 			case len(args) == 0 && len(f.files) == 0:
 				return errors.New("give a task: longshore run \"TEXT\"")
 			case len(args) == 1 && len(f.files) > 0:
@@ -84,6 +88,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for standard input; may be repeated")
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
 	flags.StringArrayVar(&f.with, "with", nil, render.WithHelp)
+	flags.StringArrayVar(&f.git, "git", nil, render.GitHelp)
 	f.output.Register(cmd)
 	return cmd
 }

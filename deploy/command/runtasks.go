@@ -54,7 +54,7 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 		if err != nil {
 			return nil, err
 		}
-		files, err := render.With(f.with)
+		files, err := render.FirstFiles(f.with, f.git)
 		if err != nil {
 			return nil, err
 		}

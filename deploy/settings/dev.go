@@ -7,6 +7,7 @@ type Dev struct {
 	Models
 	Logs
 	Hooks
+	Git
 	Tools
 	Policy
 	LongTerm
@@ -26,13 +27,13 @@ func (s *Dev) Dispatcher() Dispatcher {
 // Worker is the worker of the fleet in one process.
 func (s *Dev) Worker() Worker {
 	return Worker{
-		Models: s.Models, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy, LongTerm: s.LongTerm, Runs: s.Runs, Encryption: s.Encryption,
+		Models: s.Models, Hooks: s.Hooks, Git: s.Git, Tools: s.Tools, Policy: s.Policy, LongTerm: s.LongTerm, Runs: s.Runs, Encryption: s.Encryption,
 	}
 }
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
 	return first(errors.Join(
-		s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), s.Serving.Check(), s.Runs.Check(), checkUploads(s.WorkspaceBytes, s.UploadBytes),
+		s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Git.Check(), s.LongTerm.Check(), s.Serving.Check(), s.Runs.Check(), checkUploads(s.WorkspaceBytes, s.UploadBytes),
 	))
 }

@@ -14,6 +14,7 @@ type Worker struct {
 	Models
 	Logs
 	Hooks
+	Git
 	Tools
 	Policy
 	Encryption
@@ -30,7 +31,7 @@ type Worker struct {
 
 // Check returns an *Error.
 func (s *Worker) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Git.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {

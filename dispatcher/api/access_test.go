@@ -151,7 +151,7 @@ func TestEveryOperationSaysWhatItNeeds(t *testing.T) {
 // Each operation of the real API is open to exactly the roles of its permission.
 func TestRolesAndOperations(t *testing.T) {
 	g := openGuarded(t)
-	paths := strings.NewReplacer("{id}", "none", "{name}", "none", "{revision}", "1")
+	paths := strings.NewReplacer("{id}", "none", "{name}", "none", "{workspace}", "none", "{revision}", "1")
 	type holder struct {
 		tenant string
 		role   control.AccessRole

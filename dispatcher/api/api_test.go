@@ -384,7 +384,7 @@ func TestOpenAPIIsGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, methods := range doc.Paths {
-		path = strings.NewReplacer("{id}", "none", "{name}", "none").Replace(path)
+		path = strings.NewReplacer("{id}", "none", "{name}", "none", "{workspace}", "none").Replace(path)
 		for method := range methods {
 			resp := h.send(strings.ToUpper(method), path, "")
 			_ = resp.Body.Close()

@@ -62,8 +62,8 @@ func asks(op api.Operation) (path, body string) {
 		"missingFiles": `{"hashes":["` + hashOfX + `"]}`, "uploadFiles": `{"contents":[{"hash":"` + hashOfX + `","data":"eA=="}]}`, "putFile": "x",
 		"putQuota": `{"maxQueued":5}`, "pause": `{"kind":"tenant","name":"x","reason":"x"}`, "validatePrompt": `{"id":"x","text":"x"}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt"}
-	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1", "{sha256}", hashOfX).Replace(op.Path)
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt"}
+	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{workspace}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1", "{sha256}", hashOfX).Replace(op.Path)
 	return path + queries[op.ID], bodies[op.ID]
 }
 

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 )
@@ -33,16 +32,37 @@ func getFileOperation() operation {
 	}
 }
 
-// getFile serves a file. Nothing in its answer lets a browser take the file for a page of the API's origin.
+// getWorkspaceFileOperation serves the content of a file of a named workspace.
+func getWorkspaceFileOperation() operation {
+	o := getFileOperation()
+	o.path, o.id, o.tag, o.summary = "/v1/workspaces/{workspace}/file", "getWorkspaceFile", "workspaces", "Get a file of a named workspace"
+	o.failures = failuresOf(control.SubjectWorkspaceFile)
+	o.query = []control.Parameter{
+		{Name: "name", Text: "Path of the file in the workspace.", Example: "report/summary.md"},
+		{Name: "manifest", Text: "The `manifest` of a list of its files: 404 if the workspace has other files by now."},
+	}
+	o.stream = getWorkspaceFile
+	return o
+}
+
+func getWorkspaceFile(w http.ResponseWriter, q *query) error {
+	tenant, err := q.tenant()
+	if err != nil {
+		return err
+	}
+	name := q.r.PathValue("workspace")
+	return serveFile(w, q, control.FileRequest{Name: q.text("name"), Manifest: q.text("manifest")}, func(ctx context.Context, req control.FileRequest) (*control.FilePart, error) {
+		return q.api.cfg.Client.Workspaces().Part(ctx, tenant, name, req)
+	})
+}
+
+// getFile serves a file of a run.
 func getFile(w http.ResponseWriter, q *query) error {
 	run, err := q.run()
 	if err != nil {
 		return err
 	}
 	req := control.FileRequest{Name: q.text("name"), Manifest: q.text("manifest")}
-	if req.Name == "" {
-		return &messages.FieldError{Field: "name", Reason: "is missing"}
-	}
 	if v := q.text("step"); v != "" {
 		step, err := strconv.Atoi(v)
 		if err != nil {
@@ -50,11 +70,21 @@ func getFile(w http.ResponseWriter, q *query) error {
 		}
 		req.Step = &step
 	}
+	return serveFile(w, q, req, func(ctx context.Context, req control.FileRequest) (*control.FilePart, error) {
+		return q.api.cfg.Client.Files().Part(ctx, run, req)
+	})
+}
+
+// serveFile serves what parts are of. Nothing in its answer lets a browser take the file for a page of the API's origin.
+func serveFile(w http.ResponseWriter, q *query, req control.FileRequest, parts partFunc) error {
+	if req.Name == "" {
+		return &messages.FieldError{Field: "name", Reason: "is missing"}
+	}
 	ctx := q.r.Context()
 	if q.r.Header.Get("Range") != "" {
 		req.Length = 1 // what the file is: the range may begin anywhere
 	}
-	first, err := q.api.cfg.Client.Files().Part(ctx, run, req)
+	first, err := parts(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -71,7 +101,7 @@ func getFile(w http.ResponseWriter, q *query) error {
 	}
 	q.answering()
 	http.ServeContent(w, q.r, "", time.Time{}, &fileReader{
-		ctx: ctx, files: q.api.cfg.Client.Files(), run: run, part: first, rc: http.NewResponseController(w),
+		ctx: ctx, parts: parts, part: first, rc: http.NewResponseController(w),
 	})
 	return nil
 }
@@ -79,11 +109,13 @@ func getFile(w http.ResponseWriter, q *query) error {
 // maxDownloadName bounds the name that a download suggests, in bytes.
 const maxDownloadName = 255
 
+// partFunc reads a part of a file.
+type partFunc func(context.Context, control.FileRequest) (*control.FilePart, error)
+
 // fileReader reads a file part by part. Each read gives the client time to take what it returns.
 type fileReader struct {
 	ctx   context.Context //nolint:containedctx // of the request that is answered
-	files dispatcher.Files
-	run   messages.Ref
+	parts partFunc
 	part  *control.FilePart // that was read last
 	at    int64
 	rc    *http.ResponseController
@@ -110,7 +142,7 @@ func (f *fileReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if f.at < f.part.Offset || f.at >= f.part.Offset+int64(len(f.part.Data)) {
-		part, err := f.files.Part(f.ctx, f.run, control.FileRequest{Name: f.part.Name, Manifest: f.part.Manifest, Offset: f.at})
+		part, err := f.parts(f.ctx, control.FileRequest{Name: f.part.Name, Manifest: f.part.Manifest, Offset: f.at})
 		if err != nil {
 			return 0, err
 		}

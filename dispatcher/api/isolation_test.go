@@ -43,14 +43,14 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"x"}`, "giveFeedback": `{"score":1}`, "decideApproval": `{"decision":"approve"}`,
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt"}
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt"}
 	shared := regexp.MustCompile("^/v1/(agents|prompts)") // belong to all tenants
 	for _, op := range api.Operations() {
 		if shared.MatchString(op.Path) || op.Needs.FleetWide() || op.ID == "putSchedule" || op.ID == "putFile" { // what these make is the caller's own
 			continue
 		}
 		for _, name := range []string{"r1", "r2", "b1", "s1", "n1"} {
-			path := strings.NewReplacer("{id}", name, "{name}", name, "{seq}", seq).Replace(op.Path) + queries[op.ID]
+			path := strings.NewReplacer("{id}", name, "{name}", name, "{workspace}", name, "{seq}", seq).Replace(op.Path) + queries[op.ID]
 			if path == op.Path && name != "r1" {
 				continue
 			}

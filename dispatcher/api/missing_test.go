@@ -24,9 +24,9 @@ func TestWhatIsMissingIsAsDeclared(t *testing.T) {
 	bodies := map[string]string{
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"go"}`, "giveFeedback": `{"score":1}`, "answerTask": `{"text":"yes"}`, "pause": `{"kind":"agent","name":"missing"}`, "decideApproval": `{"decision":"approve","call":"c"}`,
 	}
-	queries := map[string]string{"getFile": "?name=a.txt"}
+	queries := map[string]string{"getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt"}
 	first := map[string]bool{"taskSteps": true, "revokeKey": true}
-	names := strings.NewReplacer("{kind}", "agent", "{revision}", "1", "{seq}", "999", "{id}", "missing", "{name}", "missing")
+	names := strings.NewReplacer("{kind}", "agent", "{revision}", "1", "{seq}", "999", "{id}", "missing", "{name}", "missing", "{workspace}", "missing")
 	seen := 0
 	for path, methods := range document.Paths {
 		for method, op := range methods {

@@ -86,6 +86,7 @@ func streams() []operation {
 		},
 		getLogsOperation(),
 		getFileOperation(),
+		getWorkspaceFileOperation(),
 		putFileOperation(),
 	}
 }

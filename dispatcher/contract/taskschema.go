@@ -29,8 +29,10 @@ func Refine(all map[string]*huma.Schema) {
 		s.OneOf = []*huma.Schema{{Required: []string{"input"}}, {Required: []string{"description"}}}
 	}
 	if s := all["TaskFile"]; s != nil {
-		s.Required = []string{"path"}
-		s.OneOf = []*huma.Schema{{Required: []string{"text"}}, {Required: []string{"data"}}, {Required: []string{"hash"}}}
+		s.Required = nil
+		s.OneOf = []*huma.Schema{
+			{Required: []string{"path", "text"}}, {Required: []string{"path", "data"}}, {Required: []string{"path", "hash"}}, {Required: []string{"git"}},
+		}
 	}
 	if s := all["Plan"]; s != nil {
 		s.Properties["steps"].Nullable = false

@@ -67,6 +67,10 @@ func noSession() Failure {
 	return notFound(ErrNoSession, "The session never had a run, or was deleted.")
 }
 
+func noWorkspaceFile() Failure {
+	return notFound(nil, "The workspace has no files, or no such file, or other files by now than those of the list.")
+}
+
 func noWorkspace() Failure {
 	return notFound(ErrNoWorkspace, "No run has left files in the workspace, or it was deleted.")
 }

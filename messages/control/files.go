@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about the files of runs.
@@ -103,8 +104,53 @@ type FilePart struct {
 	Data     []byte `json:"data"` // empty: the file ends here
 }
 
+// WorkspaceFilesRequest asks which files a named workspace has: those that the next run there begins with.
+type WorkspaceFilesRequest struct {
+	Tenant    string `json:"tenant,omitempty"` // default "default"
+	Workspace string `json:"workspace"`
+	// Manifest is the one of the page before. If the workspace has other files by now, there is no such list.
+	Manifest string `json:"manifest,omitempty"`
+	After    string `json:"after,omitempty"` // only files after this name: the Next of the page before
+	Limit    int    `json:"limit,omitempty"` // default and at most 1000
+}
+
+// Check fills the tenant's default and returns a *FieldError for what is wrong.
+func (r *WorkspaceFilesRequest) Check() error {
+	if err := checkWorkspace(&r.Tenant, r.Workspace); err != nil {
+		return err
+	}
+	return (&FilesRequest{Manifest: r.Manifest, After: r.After, Limit: r.Limit}).Check()
+}
+
+// WorkspaceFileRequest asks for a part of a file of a named workspace.
+type WorkspaceFileRequest struct {
+	Tenant    string `json:"tenant,omitempty"` // default "default"
+	Workspace string `json:"workspace"`
+	Name      string `json:"name"`
+	Manifest  string `json:"manifest,omitempty"` // as in WorkspaceFilesRequest
+	Offset    int64  `json:"offset,omitempty"`
+	Length    int64  `json:"length,omitempty"` // default: as much as fits one message, which is the most anyway
+}
+
+// Check fills the tenant's default and returns a *FieldError for what is wrong.
+func (r *WorkspaceFileRequest) Check() error {
+	if err := checkWorkspace(&r.Tenant, r.Workspace); err != nil {
+		return err
+	}
+	return (&FileRequest{Name: r.Name, Manifest: r.Manifest, Offset: r.Offset, Length: r.Length}).Check()
+}
+
+func checkWorkspace(tenant *string, name string) error {
+	if err := checkNamed(tenant, "", false); err != nil {
+		return err
+	}
+	return strict.CheckToken("workspace", name)
+}
+
 // Requests about named workspaces, of the dispatcher's micro service.
 const (
+	SubjectWorkspaceFiles  = "longshore.workspace_files"  // WorkspaceFilesRequest -> FileList
+	SubjectWorkspaceFile   = "longshore.workspace_file"   // WorkspaceFileRequest -> FilePart
 	SubjectWorkspaces      = "longshore.workspaces"       // WorkspaceRequest without a name -> WorkspaceList
 	SubjectWorkspace       = "longshore.workspace"        // WorkspaceRequest -> WorkspaceStatus
 	SubjectWorkspaceDelete = "longshore.workspace_delete" // WorkspaceRequest -> WorkspaceStatus as it was; conflict while a run has it

@@ -275,6 +275,21 @@ func workspaces() []Operation {
 			ID:       "deleteWorkspace", Tag: "workspaces", Summary: "Remove the files of a named workspace", Needs: Submit, Method: "DELETE", Path: oneWork,
 			Text: "The next run in the workspace begins without files. The runs that have worked in it keep theirs until they are purged.",
 		},
+		{
+			Subject: SubjectWorkspaceFiles, Asks: WorkspaceFilesRequest{}, Reply: FileList{}, Tenants: true,
+			Failures: failures(noWorkspaceFile()),
+			ID:       "listWorkspaceFiles", Tag: "workspaces", Summary: "List the files of a named workspace", Needs: Read, Method: "GET", Path: "/v1/workspaces/{workspace}/files",
+			Text: "Those that the next run there begins with. What a run that has the workspace now has changed is among its own files.",
+			Query: list(
+				Parameter{Name: "manifest", Text: "The `manifest` of the page before: 404 if the workspace has other files by now."},
+				Parameter{Name: "after", Text: "Only files after this name: the `next` of the previous page."},
+				limit(MaxFiles, MaxFiles, "Maximum number of files: up to 1000, which is the default."),
+			),
+		},
+		{
+			Subject: SubjectWorkspaceFile, Summary: "Read a part of a file of a named workspace", Asks: WorkspaceFileRequest{}, Reply: FilePart{}, Tenants: true,
+			Failures: failures(noWorkspaceFile()),
+		},
 	}
 }
 

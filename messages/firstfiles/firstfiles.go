@@ -3,6 +3,8 @@
 // [Save] is called twice: at admission, for tasks that name contents, so that these stay while the task waits; and by the worker
 // that begins the run. Both store the same list, under the same reference of the run, so the order and the number of calls do
 // not matter. A run that never begins has no more than a reference, which the collector of messages/bus/files removes.
+//
+// What repositories hold is added by the worker alone: it has a [Fetch], and an admission has none.
 package firstfiles
 
 import (
@@ -41,7 +43,7 @@ const (
 	maxListed = 16 << 20
 )
 
-// Limits of the files of a task. Zero means none.
+// Limits of the files of a task. Zero means none, but for what is fetched.
 type Limits struct {
 	Files int   // files and folders together
 	Total int64 // bytes of all files together
@@ -51,17 +53,19 @@ type Limits struct {
 type Saved struct {
 	Hash     string // of the manifest
 	Manifest *manifest.Manifest
+	Pointers int // files of repositories that stand for contents in Git LFS
 }
 
 // Save stores what a task brings, makes sure that what it names is stored, and has its run refer to all of it; nil: the task has
-// no files. A *messages.FieldError is about the task, and names the file; any other error may pass. It may be called again.
-func Save(ctx context.Context, st Store, task *messages.Task, l Limits) (*Saved, error) {
+// no files. Repositories are fetched with fetch; without it they are left to the next Save. A *messages.FieldError is about the task,
+// and names the file; any other error may pass. It may be called again.
+func Save(ctx context.Context, st Store, task *messages.Task, l Limits, fetch Fetch) (*Saved, error) {
 	if !task.HasFiles() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, saveWait, fmt.Errorf("the files of the task could not be saved within %v", saveWait))
 	defer cancel()
-	s := saving{st, task.Ref(), l}
+	s := saving{Store: st, run: task.Ref(), limits: l, fetch: fetch}
 	if task.Manifest != "" {
 		return s.listed(ctx, task.Manifest)
 	}
@@ -73,14 +77,14 @@ type saving struct {
 
 	run    messages.Ref
 	limits Limits
+	fetch  Fetch
 }
 
 // content is one that must be stored.
 type content struct {
 	file     manifest.File
-	data     []byte // of one that the task brings
-	brought  bool
-	hash, as string // the fields that name it and its size
+	open     func() io.Reader // of one that is brought; nil: it is named
+	hash, as string           // the fields that name it and its size
 }
 
 // each saves the files that a task lists.
@@ -89,13 +93,23 @@ func (s *saving) each(ctx context.Context, task *messages.Task) (*Saved, error) 
 	if err := s.fits("files", m); err != nil {
 		return nil, err
 	}
-	all := make([]content, len(task.Files))
+	var all []content
 	for i := range task.Files {
+		if task.Files[i].Git != nil {
+			continue
+		}
 		f, field := task.Files[i].Named(), fmt.Sprintf("files[%d].", i)
-		all[i] = content{file: manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash}, hash: field + "hash", as: field + "size"}
-		all[i].data, all[i].brought = task.Files[i].Content()
+		c := content{file: manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash}, hash: field + "hash", as: field + "size"}
+		if data, ok := task.Files[i].Content(); ok {
+			c.open = func() io.Reader { return bytes.NewReader(data) }
+		}
+		all = append(all, c)
 	}
 	if err := s.contents(ctx, all); err != nil {
+		return nil, err
+	}
+	pointers, err := s.repositories(ctx, task, m)
+	if err != nil {
 		return nil, err
 	}
 	data, hash, err := m.Encode()
@@ -105,7 +119,11 @@ func (s *saving) each(ctx context.Context, task *messages.Task) (*Saved, error) 
 	if err := s.Put(ctx, s.run.Tenant, hash, int64(len(data)), bytes.NewReader(data)); err != nil {
 		return nil, fmt.Errorf("store the list of files: %w", err)
 	}
-	return s.refer(ctx, hash, m)
+	saved, err := s.refer(ctx, hash, m)
+	if saved != nil {
+		saved.Pointers = pointers
+	}
+	return saved, err
 }
 
 // listed saves the files of an uploaded manifest.
@@ -159,7 +177,7 @@ func (s *saving) refer(ctx context.Context, hash string, m *manifest.Manifest) (
 	if err := s.Refer(ctx, s.run, hash); err != nil {
 		return nil, fmt.Errorf("refer to the list of files: %w", err)
 	}
-	return &Saved{hash, m}, nil
+	return &Saved{Hash: hash, Manifest: m}, nil
 }
 
 func (s *saving) fits(field string, m *manifest.Manifest) error {
@@ -209,8 +227,8 @@ func (s *saving) content(ctx context.Context, c *content) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the content of %s: %w", c.file.Path, err)
-	case !ok && c.brought:
-		if err := s.Put(ctx, s.run.Tenant, c.file.Hash, int64(len(c.data)), bytes.NewReader(c.data)); err != nil {
+	case !ok && c.open != nil:
+		if err := s.Put(ctx, s.run.Tenant, c.file.Hash, c.file.Size, c.open()); err != nil {
 			return fmt.Errorf("store %s: %w", c.file.Path, err)
 		}
 		return nil

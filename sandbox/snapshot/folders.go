@@ -21,12 +21,13 @@ import (
 
 // Config of Folders.
 type Config struct {
-	Dir       string         // holds the folders; made, for its owner alone, when it is missing
-	Store     Store          // where the files are saved
-	Workspace sandbox.Limits // of what tools read and write
-	Limits    Limits         // of what is saved
-	Keep      time.Duration  // how long the folder of a run that has ended stays, for people on this machine. Default 24 h; less than 0: not at all
-	Log       *slog.Logger   // default: discarded
+	Dir       string           // holds the folders; made, for its owner alone, when it is missing
+	Store     Store            // where the files are saved
+	Workspace sandbox.Limits   // of what tools read and write
+	Limits    Limits           // of what is saved
+	Fetch     firstfiles.Fetch // gets the repositories of tasks; nil: tasks have none
+	Keep      time.Duration    // how long the folder of a run that has ended stays, for people on this machine. Default 24 h; less than 0: not at all
+	Log       *slog.Logger     // default: discarded
 }
 
 // Folders are the folders of the claims of one worker:
@@ -111,10 +112,13 @@ func (f *Folders) acquire(life string) (*os.File, error) {
 	}
 }
 
-// First saves the files that a task brings to its run: see firstfiles.Save.
+// First saves the files that a task brings to its run, or that a repository holds for it: see firstfiles.Save.
 func (f *Folders) First(ctx context.Context, task *messages.Task) (*firstfiles.Saved, error) {
+	if f.cfg.Fetch == nil && task.FetchesFiles() {
+		return nil, &messages.FieldError{Field: "files", Reason: "repositories are not fetched here"}
+	}
 	l := f.cfg.Limits.withDefaults()
-	return firstfiles.Save(ctx, f.cfg.Store, task, firstfiles.Limits{Files: l.Files, Total: l.Total})
+	return firstfiles.Save(ctx, f.cfg.Store, task, firstfiles.Limits{Files: l.Files, Total: l.Total}, f.cfg.Fetch)
 }
 
 // Strays counts the processes that have died and left folders of claims below a Dir, and removes these when told to. NewFolders does

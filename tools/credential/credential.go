@@ -167,18 +167,43 @@ func (s *Store) Secret(name string) (string, error) {
 // Add adds a credential to a request, for each hop anew: it wraps ErrHost when the operator did not name the host with it, or
 // when the request would carry it in clear text to anything but the machine itself.
 func (s *Store) Add(name string, req *http.Request) error {
-	if !s.Has(name) {
-		return s.unknown()
-	}
-	n, at := s.named[name], hosts.Endpoint(req.URL)
-	if !n.hosts.Lists(at) {
-		return fmt.Errorf("%q: %w: %s", name, ErrHost, at)
-	}
-	if req.URL.Scheme != "https" && !loopback(at) {
-		return fmt.Errorf("%q: %w: it is sent over https alone", name, ErrHost)
+	n, err := s.sent(name, req)
+	if err != nil {
+		return err
 	}
 	req.Header.Set(n.header, n.prefix+n.value)
 	return nil
+}
+
+// AddPassword is Add for servers that take a token as a password alone, as those of git do. The secret may be user:password; without
+// a user it is given one that the large hosts take for tokens.
+func (s *Store) AddPassword(name string, req *http.Request) error {
+	const anyUser = "x-access-token"
+	n, err := s.sent(name, req)
+	if err != nil {
+		return err
+	}
+	user, password, ok := strings.Cut(n.value, ":")
+	if !ok {
+		user, password = anyUser, n.value
+	}
+	req.SetBasicAuth(user, password)
+	return nil
+}
+
+// sent is a credential that may be sent with a request.
+func (s *Store) sent(name string, req *http.Request) (*secret, error) {
+	if !s.Has(name) {
+		return nil, s.unknown()
+	}
+	n, at := s.named[name], hosts.Endpoint(req.URL)
+	if !n.hosts.Lists(at) {
+		return nil, fmt.Errorf("%q: %w: %s", name, ErrHost, at)
+	}
+	if req.URL.Scheme != "https" && !loopback(at) {
+		return nil, fmt.Errorf("%q: %w: it is sent over https alone", name, ErrHost)
+	}
+	return n, nil
 }
 
 // loopback reports whether an endpoint is an address of this machine. A name never is: it may lead elsewhere.

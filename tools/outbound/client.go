@@ -104,10 +104,10 @@ func broken(ctx context.Context, err error, sent bool) error {
 	case isA[tls.RecordHeaderError](err):
 		e.Reason, e.Brief = "the host does not speak TLS on that port", false
 	case !sent:
-		e.Reason = "no connection: " + plain(err)
+		e.Reason = "no connection: " + Plain(err)
 	default:
 		// A response that no client can read is the same the next time; a connection that broke is not.
-		e.Reason, e.Brief = "no response: "+plain(err), isA[net.Error](err) || errors.Is(err, io.EOF)
+		e.Reason, e.Brief = "no response: "+Plain(err), isA[net.Error](err) || errors.Is(err, io.EOF)
 	}
 	return e
 }
@@ -118,7 +118,7 @@ func cut(ctx context.Context, err error, status, n int) error {
 		return context.Cause(ctx)
 	}
 	return &Error{
-		Reason: fmt.Sprintf("the server answered %d, but its body broke off after %d bytes: %s", status, n, plain(err)),
+		Reason: fmt.Sprintf("the server answered %d, but its body broke off after %d bytes: %s", status, n, Plain(err)),
 		Sent:   true, Brief: isA[net.Error](err) || errors.Is(err, io.ErrUnexpectedEOF), err: err,
 	}
 }
@@ -128,8 +128,8 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// plain is the text of an error without addresses.
-func plain(err error) string {
+// Plain is the text of an error of an exchange without addresses, fit for a model.
+func Plain(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/firstfiles"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/sandbox/snapshot"
@@ -84,12 +85,25 @@ func (x *claimFiles) first(ctx context.Context, task *messages.Task) (*record.Fi
 	if wrong, ok := errors.AsType[*messages.FieldError](err); ok {
 		return nil, &messages.RunError{Code: messages.CodeInvalidInput, Message: wrong.Error()}
 	}
+	if down, ok := errors.AsType[*firstfiles.FetchError](err); ok && x.ticket.Delivered >= x.cfg.MaxAttempts {
+		return nil, &messages.RunError{Code: messages.CodeRepositoryUnreachable, Message: fmt.Sprintf(
+			"%v; tried %d times: submit the task again when the server answers", down, x.ticket.Delivered)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("save the files of the task: %w", err)
 	}
+	m := saved.Manifest
+	if task.FetchesFiles() {
+		x.cfg.Log.InfoContext(ctx, "repository fetched", "tenant", x.run.Tenant, "task_id", x.run.Run, "files", len(m.Files), "bytes", m.Bytes(),
+			"left_out", m.LeftOut)
+	}
+	if saved.Pointers > 0 {
+		x.cfg.Log.WarnContext(ctx, "files of a repository are pointers to contents in Git LFS, which are not fetched",
+			"tenant", x.run.Tenant, "task_id", x.run.Run, "files", saved.Pointers)
+	}
 	task.NameFiles()
 	return &record.FilesSaved{
-		Manifest: saved.Hash, Files: len(saved.Manifest.Files), Bytes: saved.Manifest.Bytes(), Added: len(saved.Manifest.Files),
+		Manifest: saved.Hash, Files: len(m.Files), Bytes: m.Bytes(), Added: len(m.Files), LeftOut: m.LeftOut,
 	}, nil
 }
 

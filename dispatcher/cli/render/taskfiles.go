@@ -18,6 +18,16 @@ import (
 // WithHelp describes a flag whose values With reads.
 const WithHelp = "file that the run starts with in its folder: PATH, or NAME=PATH for another name there; may be repeated"
 
+// FirstFiles are the files of a task that the values of both flags name.
+func FirstFiles(with, git []string) ([]messages.TaskFile, error) {
+	files, err := With(with)
+	if err != nil {
+		return nil, err
+	}
+	fetched, err := Repositories(git)
+	return append(files, fetched...), err
+}
+
 // With returns the named files as a task brings them. What is wrong with one is an *UsageError.
 func With(given []string) ([]messages.TaskFile, error) {
 	var files []messages.TaskFile

@@ -32,6 +32,7 @@ type order struct {
 	attach   []string
 	folder   string
 	with     []string
+	git      []string
 }
 
 // submissions are the commands that submit tasks.
@@ -70,6 +71,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
 	flags.StringVar(&o.folder, "workspace", "", "folder to upload; the run starts with its files")
 	flags.StringArrayVar(&o.with, "with", nil, render.WithHelp)
+	flags.StringArrayVar(&o.git, "git", nil, render.GitHelp)
 	return cmd
 }
 
@@ -77,14 +79,14 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 	if err := o.fill(cmd); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("workspace") && len(o.with) > 0 {
-		return render.Usagef("--workspace and --with: give only one of them")
+	if cmd.Flags().Changed("workspace") && len(o.with)+len(o.git) > 0 {
+		return render.Usagef("--workspace, and --with or --git: give only one of them")
 	}
 	if err := o.delay(c.Options.Now()); err != nil {
 		return err
 	}
 	var err error
-	if o.task.Files, err = render.With(o.with); err != nil {
+	if o.task.Files, err = render.FirstFiles(o.with, o.git); err != nil {
 		return err
 	}
 	if text == render.FromInput {

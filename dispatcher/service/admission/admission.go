@@ -115,7 +115,7 @@ func (a *Admission) Keep(ctx context.Context, t *messages.Task) error {
 	if !t.NamesFiles() {
 		return nil
 	}
-	_, err := firstfiles.Save(ctx, a.cfg.Files, t, firstfiles.Limits{Files: maxFiles})
+	_, err := firstfiles.Save(ctx, a.cfg.Files, t, firstfiles.Limits{Files: maxFiles}, nil)
 	return err
 }
 

@@ -46,6 +46,9 @@ func (fs *Files) Handlers() request.Handlers {
 		control.SubjectFiles: request.Read(fs.list),
 		control.SubjectFile:  request.Read(fs.file),
 
+		control.SubjectWorkspaceFiles: request.Read(fs.listWorkspace),
+		control.SubjectWorkspaceFile:  request.Read(fs.workspaceFile),
+
 		control.SubjectMissing:    request.Read(fs.missing),
 		control.SubjectUpload:     request.Read(fs.upload),
 		control.SubjectUploadPart: request.Read(fs.part),
@@ -65,16 +68,21 @@ func (fs *Files) list(ctx context.Context, req control.FilesRequest) (any, error
 	if err != nil {
 		return nil, err
 	}
+	return fs.page(&v, req.After, req.Limit), nil
+}
+
+// page is a page of files after a name.
+func (fs *Files) page(v *version, after string, limit int) *control.FileList {
 	page := &control.FileList{Step: v.step, Manifest: v.hash, Files: []messages.SavedFile{}}
 	if v.hash == "" {
-		return page, nil
+		return page
 	}
 	page.Count, page.Bytes, page.LeftOut = len(v.Files), v.Bytes(), v.LeftOut
-	from, found := slices.BinarySearchFunc(v.Files, req.After, func(f manifest.File, name string) int { return strings.Compare(f.Path, name) })
+	from, found := slices.BinarySearchFunc(v.Files, after, func(f manifest.File, name string) int { return strings.Compare(f.Path, name) })
 	if found {
 		from++
 	}
-	limit, room := req.Limit, fs.cfg.Room.Page()
+	room := fs.cfg.Room.Page()
 	if limit == 0 {
 		limit = control.MaxFiles
 	}
@@ -86,7 +94,7 @@ func (fs *Files) list(ctx context.Context, req control.FilesRequest) (any, error
 		}
 		page.Files = append(page.Files, s)
 	}
-	return page, nil
+	return page
 }
 
 // sizeOf is at least how many bytes of JSON a file of a list takes.
@@ -108,9 +116,14 @@ func (fs *Files) file(ctx context.Context, req control.FileRequest) (any, error)
 	if err != nil {
 		return nil, err
 	}
+	return fs.content(ctx, ref.Tenant, &v, &req, "the run")
+}
+
+// content is a part of a file of those of a run or of a workspace.
+func (fs *Files) content(ctx context.Context, tenant string, v *version, req *control.FileRequest, of string) (*control.FilePart, error) {
 	f, ok := v.Find(req.Name)
 	if !ok {
-		return nil, noFile(fmt.Sprintf("%q is not among the files of the run", strict.Clip(req.Name, 256)))
+		return nil, noFile(fmt.Sprintf("%q is not among the files of %s", strict.Clip(req.Name, 256), of))
 	}
 	part := &control.FilePart{SavedFile: runs.Saved(f), Manifest: v.hash, Offset: req.Offset}
 	room := int64(fs.cfg.Room.Page() / 4 * 3) // it travels in base64
@@ -121,7 +134,7 @@ func (fs *Files) file(ctx context.Context, req control.FileRequest) (any, error)
 		part.Data = []byte{}
 		return part, nil
 	}
-	content, err := fs.cfg.Store.Open(ctx, ref.Tenant, f.Hash)
+	content, err := fs.cfg.Store.Open(ctx, tenant, f.Hash)
 	if err != nil {
 		return nil, err
 	}

@@ -38,16 +38,22 @@ func (fs *Files) version(ctx context.Context, ref messages.Ref, step *int, hash 
 	case !has:
 		return v, noFile("the run has no such list of files")
 	}
-	if v.Manifest = fs.kept.find(ref.Tenant, v.hash); v.Manifest != nil {
-		return v, nil
+	var err error
+	v.Manifest, err = fs.read(ctx, ref.Tenant, v.hash)
+	return v, err
+}
+
+// read is a manifest that the caller may see.
+func (fs *Files) read(ctx context.Context, tenant, hash string) (*manifest.Manifest, error) {
+	if m := fs.kept.find(tenant, hash); m != nil {
+		return m, nil
 	}
-	m, err := fs.cfg.Store.Manifest(ctx, ref.Tenant, v.hash)
+	m, err := fs.cfg.Store.Manifest(ctx, tenant, hash)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
-	fs.kept.keep(ref.Tenant, v.hash, m)
-	v.Manifest = m
-	return v, nil
+	fs.kept.keep(tenant, hash, m)
+	return m, nil
 }
 
 // saved is what the log says of the files after a step, or last of all; nil: none were saved by then. It reads heads, and the
