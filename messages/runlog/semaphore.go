@@ -366,7 +366,11 @@ func (k *Controller) lookAt(ctx context.Context, name string, most int) error {
 			return nil
 		case got != noNeed:
 			given++
-			if err := k.give(ctx, run); err != nil {
+			err := k.give(ctx, run)
+			if record.IsGone(err) {
+				err = k.endWaiting(ctx, run, name)
+			}
+			if err != nil {
 				return err
 			}
 		}
