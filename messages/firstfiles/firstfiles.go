@@ -91,8 +91,9 @@ func (s *saving) each(ctx context.Context, task *messages.Task) (*Saved, error) 
 	}
 	all := make([]content, len(task.Files))
 	for i := range task.Files {
-		f, field := task.Files[i].Named(), fmt.Sprintf("files[%d].", i)
-		all[i] = content{file: manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash}, hash: field + "hash", as: field + "size"}
+		f, _ := m.Find(task.Files[i].Path) // which has the hash
+		field := fmt.Sprintf("files[%d].", i)
+		all[i] = content{file: f, hash: field + "hash", as: field + "size"}
 		all[i].data, all[i].brought = task.Files[i].Content()
 	}
 	if err := s.contents(ctx, all); err != nil {

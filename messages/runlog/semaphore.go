@@ -490,6 +490,9 @@ func (k *Controller) sweepSemaphore(ctx context.Context, name string) error {
 	}
 	for _, p := range l.Permits {
 		run := p.Ref()
+		if run.Run == messages.NoRun && k.Now().Sub(l.Time) < forgetAge {
+			continue // a removal is under way
+		}
 		last, ok, err := k.Log.Last(ctx, run)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", run, err)
