@@ -98,8 +98,9 @@ func (s *saving) each(ctx context.Context, task *messages.Task) (*Saved, error) 
 		if task.Files[i].Git != nil {
 			continue
 		}
-		f, field := task.Files[i].Named(), fmt.Sprintf("files[%d].", i)
-		c := content{file: manifest.File{Path: f.Path, Size: f.Size, Hash: f.Hash}, hash: field + "hash", as: field + "size"}
+		f, _ := m.Find(task.Files[i].Path) // which has the hash
+		field := fmt.Sprintf("files[%d].", i)
+		c := content{file: f, hash: field + "hash", as: field + "size"}
 		if data, ok := task.Files[i].Content(); ok {
 			c.open = func() io.Reader { return bytes.NewReader(data) }
 		}

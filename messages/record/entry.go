@@ -23,6 +23,9 @@ var ErrNewerVersion = errors.New("the log was written by a newer version")
 // ErrNoKey means that something is sealed with a key that this process does not have: leave the run to a worker that has it.
 var ErrNoKey = errors.New("it is sealed with a key that this process does not have")
 
+// ErrKeyMissing is an ErrNoKey of which the whole fleet lacks the key: it is not in the keyset of the tenant.
+var ErrKeyMissing = errors.New("it is sealed with a key that is not in the keyset of the tenant")
+
 // ErrUnreadable means that what is stored opens for no process: it was changed or moved here, it is in the clear where that is refused,
 // or its key was destroyed.
 var ErrUnreadable = errors.New("it cannot be read by any process")

@@ -126,6 +126,9 @@ func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, f
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
+		if record.IsGone(err) {
+			return false, k.EndGone(ctx, run)
+		}
 		if err == nil {
 			err = k.wakeIfReady(ctx, run, &last)
 		}

@@ -148,10 +148,15 @@ func (k *Controller) endChild(ctx context.Context, f *family, index int, reason 
 			}
 			// At once: the child needs a slot to end, which those below it may hold.
 			return k.EndChildren(ctx, child, h, reason)
+		case record.IsGone(err):
+			return k.EndGone(ctx, child)
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}
 		first, err := k.started(ctx, f, index)
+		if record.OpensForNone(err) {
+			return nil // so it is not made by any other process either
+		}
 		if err != nil {
 			return err
 		}
@@ -200,7 +205,7 @@ func (k *Controller) tellParent(ctx context.Context, run messages.Ref, h record.
 
 func (k *Controller) tell(ctx context.Context, parent messages.Ref, r *record.ChildEnded) error {
 	_, err := k.Control(ctx, parent, r)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrEnded) { // nothing waits for it
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrEnded) || record.IsGone(err) { // nothing waits for it, or ever will
 		return nil
 	}
 	if err != nil {

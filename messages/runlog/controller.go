@@ -157,7 +157,7 @@ func (k *Controller) Settle(ctx context.Context, run messages.Ref) error {
 		return err // its owner will
 	}
 	out := k.Events.Open(run)
-	if err := Replay(ctx, k.Log, run, last, out); err != nil {
+	if err := Replay(ctx, k.Log, run, last, out); err != nil && !record.OpensForNone(err) { // events that no process can read are lost
 		return err
 	}
 	return k.close(ctx, run, last, out)
@@ -210,13 +210,20 @@ func (mute) Flush(context.Context) error { return nil }
 // Finish implements Outbox.
 func (mute) Finish(context.Context, messages.Event) error { return nil }
 
-// close is Close after the last entry was read whole.
+// close is Close after the last entry was read whole. A run that no process can read ends.
 func (k *Controller) close(ctx context.Context, run messages.Ref, last record.Entry, out Outbox) error {
-	last, err := k.entry(ctx, run, last.Seq)
-	if err != nil {
-		return err
+	ended := last.Head.Phase == record.PhaseFinished
+	whole, err := k.entry(ctx, run, last.Seq)
+	if ended && record.OpensForNone(err) {
+		whole, err = lostEnd(run, last), nil
 	}
-	return k.Close(ctx, run, &last, out)
+	if err == nil {
+		err = k.Close(ctx, run, &whole, out)
+	}
+	if !ended && record.IsGone(err) {
+		return k.EndGone(ctx, run)
+	}
+	return err
 }
 
 // entry reads one entry whole.
@@ -337,7 +344,7 @@ func (k *Controller) deadLetter(ctx context.Context, run messages.Ref, last *rec
 	}
 	agent := messages.DefaultAgent
 	first, err := k.first(ctx, run)
-	if err != nil {
+	if err != nil && !record.OpensForNone(err) { // then the letter has no task
 		return err
 	}
 	for _, r := range first.Records {

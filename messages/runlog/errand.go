@@ -30,6 +30,9 @@ func (k *Controller) Errand(ctx context.Context, run messages.Ref, w messages.Wa
 			if errors.Is(err, ErrConflict) {
 				continue
 			}
+			if record.IsGone(err) {
+				return k.EndGone(ctx, run)
+			}
 			if err != nil {
 				return err
 			}
@@ -56,8 +59,8 @@ func (k *Controller) expire(ctx context.Context, run messages.Ref, last record.E
 }
 
 // Sweep checks every run and repairs what a power failure or a lost message may have broken: a claim whose ticket is no longer
-// queued, a satisfied park without its wake-up, a park without its timer, an end that was not published. It returns the number of
-// repaired runs. An error on one run does not stop it; the first maxSweepErrors of them are joined.
+// queued, a satisfied park without its wake-up, a park without its timer, an end that was not published. Runs that no process can read
+// any longer end. It returns the number of repaired runs. An error on one run does not stop it; the first maxSweepErrors of them are joined.
 func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (repaired int, err error) {
 	var failed []error
 	for run, err := range runs {
@@ -70,6 +73,9 @@ func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, err
 		did, err := k.repair(ctx, run)
 		for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
 			did, err = k.repair(ctx, run) // who appended meanwhile need not be an owner
+		}
+		if record.IsGone(err) {
+			did, err = true, k.EndGone(ctx, run)
 		}
 		if err != nil && len(failed) < maxSweepErrors {
 			failed = append(failed, fmt.Errorf("repair %s: %w", run, err))

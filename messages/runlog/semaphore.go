@@ -366,7 +366,11 @@ func (k *Controller) lookAt(ctx context.Context, name string, most int) error {
 			return nil
 		case got != noNeed:
 			given++
-			if err := k.give(ctx, run); err != nil {
+			err := k.give(ctx, run)
+			if record.IsGone(err) {
+				err = k.endWaiting(ctx, run, name)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -486,6 +490,9 @@ func (k *Controller) sweepSemaphore(ctx context.Context, name string) error {
 	}
 	for _, p := range l.Permits {
 		run := p.Ref()
+		if run.Run == messages.NoRun && k.Now().Sub(l.Time) < forgetAge {
+			continue // a removal is under way
+		}
 		last, ok, err := k.Log.Last(ctx, run)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", run, err)

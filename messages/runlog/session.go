@@ -159,10 +159,12 @@ func (k *Controller) grantTurn(ctx context.Context, tenant, name string) error {
 			continue
 		case last.Head.Phase == record.PhaseParked && last.Head.Waits == queue.ParkSession:
 			last, err = k.append(ctx, first, last, &record.SessionGranted{Park: last.Head.ParkSeq})
-			if errors.Is(err, ErrConflict) {
+			switch {
+			case errors.Is(err, ErrConflict):
 				continue
-			}
-			if err != nil {
+			case record.IsGone(err): // a sweep ends it
+				return nil
+			case err != nil:
 				return err
 			}
 		}

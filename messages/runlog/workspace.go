@@ -24,8 +24,14 @@ type Workspaces interface {
 // ErrWorkspaceBusy means that a run has the workspace.
 var ErrWorkspaceBusy = errors.New("a run has the workspace")
 
-// undoTimeout bounds giving a permit back for a caller that may have gone.
-const undoTimeout = 5 * time.Second
+const (
+	// Bounds giving a permit back for a caller that may have gone.
+	undoTimeout = 5 * time.Second
+	// How long a removal may take.
+	forgetTimeout = 20 * time.Second
+	// How old the permit of a removal must be before a sweep takes it for one whose process died. Clocks of two machines differ.
+	forgetAge = time.Minute
+)
 
 // errNoWorkspaces is that of a process which was not given the heads, and must not give on what it cannot read.
 var errNoWorkspaces = errors.New("this process has no store of named workspaces")
@@ -102,8 +108,10 @@ func (k *Controller) addPermit(ctx context.Context, name string, l *queue.Semaph
 // ForgetWorkspace makes the next run in a named workspace begin without files, and returns what the workspace was. ErrNotFound: it has no
 // files. ErrWorkspaceBusy: a run has it.
 func (k *Controller) ForgetWorkspace(ctx context.Context, tenant, name string) (was messages.Workspace, err error) {
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
+	defer cancel()
 	semaphore := queue.WorkspaceSemaphore(tenant, name)
-	// It takes the permit meanwhile, under the id that no run has. If this process dies, the next sweep gives it back.
+	// It takes the permit meanwhile, under the id that no run has. If this process dies, a sweep gives it back.
 	self := messages.Ref{Tenant: tenant, Run: messages.NoRun}
 	turn := uint64(0)
 	err = k.changeSemaphore(ctx, semaphore, func(l *queue.Semaphore, _ bool) (bool, error) {
@@ -127,8 +135,8 @@ func (k *Controller) ForgetWorkspace(ctx context.Context, tenant, name string) (
 	if err == nil && was.Manifest == "" {
 		err = ErrNotFound
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
+	ctx, undone := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer undone()
 	freed := k.changeSemaphore(ctx, semaphore, func(l *queue.Semaphore, _ bool) (bool, error) {
 		i := slices.IndexFunc(l.Permits, func(p queue.Permit) bool { return p.Turn == turn })
 		if i >= 0 {

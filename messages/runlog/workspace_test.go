@@ -166,3 +166,48 @@ func TestForgetWorkspace(t *testing.T) {
 		t.Errorf("it has turn %d after %d", turn, removed.Turn)
 	}
 }
+
+// swept are heads that a sweep looks at before each is stored.
+type swept struct {
+	*runlog.WorkspacesInMemory
+	sweep func()
+}
+
+func (s swept) PutWorkspace(ctx context.Context, tenant, name string, revision uint64, w messages.Workspace) error {
+	s.sweep()
+	return s.WorkspacesInMemory.PutWorkspace(ctx, tenant, name, revision, w)
+}
+
+// A sweep leaves a removal alone that is under way, so that no run begins with what is removed, and ends one whose process has died.
+func TestSweepDuringARemoval(t *testing.T) {
+	t.Parallel()
+	heads := &swept{&runlog.WorkspacesInMemory{}, func() {}}
+	s := newShelf(t, heads)
+	one := messages.Ref{Tenant: "t", Run: "r1"}
+	semaphore := queue.WorkspaceSemaphore("t", "w")
+	s.begin(one)
+	s.add(one, &record.FilesSaved{Step: 1, Manifest: strings.Repeat("a", 64), Files: 1})
+	s.close(one, s.add(one, &record.Finished{}))
+	holders := func() int {
+		l, _, err := s.Semaphores.Semaphore(t.Context(), semaphore)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(l.Permits)
+	}
+	looked := false
+	heads.sweep = func() {
+		looked = true
+		if err := s.SweepSemaphores(t.Context()); err != nil || holders() != 1 {
+			t.Errorf("the sweep left %d permits, %v", holders(), err)
+		}
+		later := *s.Controller
+		later.Now = func() time.Time { return time.Now().Add(2 * time.Minute) }
+		if err := later.SweepSemaphores(t.Context()); err != nil || holders() != 0 {
+			t.Errorf("a later one left %d permits, %v", holders(), err)
+		}
+	}
+	if _, err := s.ForgetWorkspace(t.Context(), "t", "w"); err != nil || !looked {
+		t.Errorf("swept: %t, %v", looked, err)
+	}
+}

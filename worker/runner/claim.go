@@ -37,10 +37,12 @@ type claimer struct {
 // maxRaces bounds how often a claim races with others that append to the run.
 const maxRaces = 100
 
-func poisonError(attempts int) *messages.RunError {
+func poisonError(attempts int, why string) *messages.RunError {
+	if why == "" {
+		why = "its workers died or were cut off"
+	}
 	return &messages.RunError{
-		Code:    messages.CodePoison,
-		Message: fmt.Sprintf("given up after %d attempts without progress: its workers died or were cut off", attempts),
+		Code: messages.CodePoison, Message: fmt.Sprintf("given up after %d attempts without progress: %s", attempts, why),
 	}
 }
 
@@ -94,14 +96,14 @@ func (x *claimer) claim(ctx context.Context) (owned bool, outcome Outcome, err e
 		// The common case costs no read: only the first claim of a run can succeed at 0.
 		owned, outcome, err = x.begin(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
-			return owned, outcome, err
+			return x.unlessGone(ctx, owned, outcome, err)
 		}
 	}
 	x.journal.leave() // what follows may take long
 	for range maxRaces {
 		owned, outcome, err = x.judge(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
-			return owned, outcome, err
+			return x.unlessGone(ctx, owned, outcome, err)
 		}
 		x.raced = true
 		if ctx.Err() != nil {
@@ -122,7 +124,7 @@ func (x *claimer) judge(ctx context.Context) (owned bool, outcome Outcome, err e
 	case last.Locked: // a worker with the keys may work it
 		return false, Return, record.ErrNoKey
 	case last.Seq == 0 && x.ticket.After == 0 && x.unclaimed():
-		return x.refuse(ctx, x.unread(), poisonError(x.ticket.Delivered))
+		return x.refuse(ctx, x.unread(), poisonError(x.ticket.Delivered, ""))
 	case last.Seq == 0 && x.ticket.After == 0:
 		return x.begin(ctx)
 	case last.Seq == 0: // purged: only a start ticket makes a log
@@ -192,7 +194,7 @@ func (x *claimer) checkSame(ctx context.Context, last record.Entry) (same bool, 
 		}
 		first, ok := e.Records[0].(*record.Started)
 		task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
-		if !ok || err == nil && task.Fingerprint() == first.Task.Fingerprint() {
+		if !ok || record.SaysNothing(x.run, e.Records) || err == nil && task.Fingerprint() == first.Task.Fingerprint() {
 			return ok, nil
 		}
 		why := messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"}
@@ -252,7 +254,7 @@ func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome
 		}
 	})
 	if err := x.journal.hydrate(ctx); err != nil {
-		return true, Return, err
+		return !record.IsGone(err), Return, err
 	}
 	if c.Resumes != "" {
 		x.voice.say(ctx, slog.LevelInfo, "run resumed after a wait", slog.String("reason", c.Resumes))
@@ -272,7 +274,7 @@ func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome
 // poison ends a run that was claimed too often without progress, or that was found to kill its workers.
 func (x *claimer) poison(ctx context.Context, last record.Entry, lost losses) (bool, Outcome, error) {
 	attempts := max(last.Head.Attempt, lost.workers)
-	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts), x.ticket.Queued, x.now())
+	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts, x.handedBack(ctx, &last)), x.ticket.Queued, x.now())
 	res.RetryInfo = &messages.RetryInfo{Attempts: attempts, LastError: res.Error.Message}
 	if _, err := x.journal.append(ctx, last.Seq, &last.Head, &record.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err

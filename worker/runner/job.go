@@ -138,10 +138,7 @@ func (x *job) newClaim() *record.Claimed {
 
 // unread is the first record of a task that must not be opened.
 func (x *job) unread() *record.Started {
-	return &record.Started{
-		Task:     messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority},
-		QueuedAt: x.ticket.Queued, Shown: record.ShownByDefault(),
-	}
+	return record.Unread(x.run, x.ticket.Priority, x.ticket.Queued)
 }
 
 // meta is what a tool said about its result, without secrets; nil when it cannot be told without them.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/scratchpad"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -67,21 +68,29 @@ func (x *conversation) conversation(ctx context.Context, ended []string) (from s
 		x.cfg.Log.WarnContext(ctx, "cached conversation ignored", "tenant", x.run.Tenant, "session", x.journal.state.Task.Session)
 	}
 	for _, id := range slices.Backward(ended) {
-		run := messages.Ref{Tenant: x.run.Tenant, Run: id}
-		var s agent.State
-		for e, err := range x.log.Read(ctx, run, 0, runlog.Tail) {
-			if err != nil {
-				return "", leaving{}, fmt.Errorf("read log of %s: %w", id, err)
-			}
-			if err := s.Apply(e); err != nil {
-				return "", leaving{}, fmt.Errorf("run %s: %w", id, err)
-			}
+		s, err := x.fold(ctx, messages.Ref{Tenant: x.run.Tenant, Run: id})
+		if err != nil && !record.IsGone(err) {
+			return "", leaving{}, err
 		}
 		if s.Task != nil && s.Task.Session == x.journal.state.Task.Session && s.Turn && s.Result != nil {
 			return id, leaving{s.Conversation(), s.Had(), s.Notes()}, nil
 		}
 	}
 	return "", leaving{}, nil
+}
+
+// fold is the state of another run; that of one that is gone is empty.
+func (x *conversation) fold(ctx context.Context, run messages.Ref) (agent.State, error) {
+	var s agent.State
+	for e, err := range x.log.Read(ctx, run, 0, runlog.Tail) {
+		if err != nil {
+			return agent.State{}, fmt.Errorf("read log of %s: %w", run.Run, err)
+		}
+		if err := s.Apply(e); err != nil {
+			return agent.State{}, fmt.Errorf("run %s: %w", run.Run, err)
+		}
+	}
+	return s, nil
 }
 
 // isStrange reports whether a message is none that a run leaves: a cache may hold anything.

@@ -671,7 +671,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 func (r simRunner) run(ctx context.Context, p *process, m *message, delivered int) runner.Outcome {
 	t := runner.Ticket{Run: simRun, Seq: m.seq, After: m.wake.After, Delivered: delivered, Priority: messages.PriorityNormal, Queued: simTime}
 	if m.start {
-		t.Body = []byte(`{"input":"go"}`)
+		t.Body = r.w.files.body()
 	}
 	if r.w.rules != noLease {
 		t.Lease, t.Keeps = p.remaining, p.handOver
@@ -772,6 +772,7 @@ func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violat
 	switch {
 	case seed >= fileSeeds:
 		w.files = newSimFiles(t, seed, calm)
+		w.files.bring(t, seed, rules)
 	case seed >= rateSeeds:
 		w.rate = &simRate{calls: map[string]int{}}
 	case seed >= planSeeds:

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
@@ -21,7 +20,7 @@ import (
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// fileSeeds begin the seeds whose tool "idem" adds a line to a file. Two machines have folders; their store fails at times, and at any time loses
+// fileSeeds begin the seeds whose tool "idem" adds a line to a file, which the task may bring. Two machines have folders; their store fails at times, and at any time loses
 // what nothing refers to and no live process has just stored or found.
 const fileSeeds = 1 << 22
 
@@ -36,6 +35,10 @@ type simFiles struct {
 
 	contents map[string][]*process // who has stored or found a content since it was removed last
 	refs     map[string]bool       // manifests that the log's run refers to
+
+	task    messages.Task      // has the files that the seed's task brings
+	first   *manifest.Manifest // of them; nil: there are none
+	brought map[string]string  // their contents, by path
 }
 
 func newSimFiles(t *testing.T, seed uint64, calm bool) *simFiles {
@@ -89,6 +92,14 @@ func (f *simFiles) Has(ctx context.Context, tenant, hash string) (bool, error) {
 		f.contents[hash] = append(f.contents[hash], p)
 	}
 	return ok, nil
+}
+
+// Stat implements firstfiles.Store.
+func (f *simFiles) Stat(ctx context.Context, tenant, hash string) (int64, bool, error) {
+	if ok, err := f.Has(ctx, tenant, hash); err != nil || !ok {
+		return 0, false, err
+	}
+	return f.Memory.Stat(ctx, tenant, hash)
 }
 
 // Put implements snapshot.Store.
@@ -188,6 +199,11 @@ func (f *simFiles) book(hash string) string {
 	if !ok {
 		return ""
 	}
+	return f.content(&file)
+}
+
+// content is that of a file; one that is lost is told.
+func (f *simFiles) content(file *manifest.File) string {
 	if _, ok := f.contents[file.Hash]; !ok {
 		return "the content is lost"
 	}
@@ -232,55 +248,62 @@ func (f *simFiles) work(p *process, cfg *runner.Config) {
 	}
 }
 
-// append is that of the log. In the ablation the record of the files is in an entry of its own, after that of the call.
+// append is that of the log. In the ablations the record of the files is in an entry of its own, after that of the call or of the first
+// claim, or nowhere.
 func (f *simFiles) append(ctx context.Context, l simLog, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	w := l.p.w
-	if f == nil || w.rules != filesApart || len(e.Records) < 2 || !e.Head.Has(record.KindFilesSaved) {
+	apart := last == 0 && (w.rules == firstApart || w.rules == firstUnsaid) || last != 0 && w.rules == filesApart
+	if f == nil || !apart || len(e.Records) < 2 || !e.Head.Has(record.KindFilesSaved) {
 		return w.log.Append(ctx, run, last, e)
 	}
-	var saved record.Record
-	head := e.Head
-	rest := record.Entry{Head: head}
-	rest.Head.Kinds = nil
-	for _, r := range e.Records {
-		if r.Kind() == record.KindFilesSaved {
-			saved = r
-			continue
-		}
-		rest.Records, rest.Head.Kinds = append(rest.Records, r), append(rest.Head.Kinds, r.Kind())
-	}
+	rest, saved := without(record.KindFilesSaved, e)
 	seq, err := w.log.Append(ctx, run, last, rest)
-	if err != nil {
-		return 0, err
+	if err != nil || w.rules == firstUnsaid {
+		return seq, err
 	}
 	if err := l.p.op("append files"); err != nil {
 		return 0, err
 	}
+	rest.Place(seq)
 	after := record.Entry{Head: record.Follow(rest.Head, saved), Records: []record.Record{saved}}
-	after.Head.ID, after.Head.Time, after.Head.EventsThrough = head.ID+"f", head.Time, head.EventsThrough
+	after.Head.ID, after.Head.Time, after.Head.EventsThrough = e.Head.ID+"f", e.Head.Time, e.Head.EventsThrough
 	_, _ = w.log.Append(ctx, run, seq, after) // the owner sees it at its next append
 	return seq, nil
 }
 
-// judge compares the file with the calls whose results are in the log.
+// without is an entry without its record of a kind.
+func without(kind record.Kind, e record.Entry) (rest record.Entry, left record.Record) {
+	rest = record.Entry{Head: e.Head}
+	rest.Head.Kinds = nil
+	for _, r := range e.Records {
+		if r.Kind() == kind {
+			left = r
+			continue
+		}
+		rest.Records, rest.Head.Kinds = append(rest.Records, r), append(rest.Head.Kinds, r.Kind())
+	}
+	return rest, left
+}
+
+// judge compares the files with those that the task brought and the calls whose results are in the log.
 func (f *simFiles) judge(w *world) {
 	if f == nil {
 		return
 	}
-	want, last := "", ""
+	lines, last := "", ""
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 		for _, r := range e.Records {
 			switch r := r.(type) {
 			case *record.ToolReturned:
 				if r.Name == "idem" && !r.Result.IsError {
-					want += r.Result.CallID + "\n"
+					lines += r.Result.CallID + "\n"
 				}
 			case *record.FilesSaved:
 				last = r.Manifest
 			}
 		}
 	}
-	got := ""
+	got, want := "", lines
 	if w.rules == oneFolder {
 		ws, err := sandbox.Open(f.shared, sandbox.Limits{})
 		if err == nil {
@@ -290,10 +313,10 @@ func (f *simFiles) judge(w *world) {
 		}
 	} else {
 		f.collect()
-		got = f.book(last)
+		got, want = f.tree(last), f.wants(lines)
 	}
 	if got != want {
-		w.violate(&w.found.otherFiles, fmt.Sprintf("the file has %q, the log %q", strings.Fields(got), strings.Fields(want)))
+		w.violate(&w.found.otherFiles, fmt.Sprintf("the files are %s, want %s", got, want))
 	}
 }
 
@@ -309,7 +332,7 @@ func TestSimulationOfFiles(t *testing.T) {
 func TestSimulationOfFilesFailsWithout(t *testing.T) {
 	for _, rules := range []ablation{oneFolder, filesApart, noReference} {
 		t.Run(string(rules), func(t *testing.T) {
-			sum := simulate(t, fileSeeds, 300, rules, func(v violations) bool { return v.otherFiles > 0 })
+			sum := simulate(t, fileSeeds, 1000, rules, func(v violations) bool { return v.otherFiles > 0 })
 			t.Logf("%d with other files", sum.otherFiles)
 			if sum.otherFiles == 0 {
 				t.Error("nothing was violated: the simulation does not see this rule")

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/files"
@@ -55,20 +57,51 @@ func (ws *Workspaces) list(ctx context.Context, req control.WorkspaceRequest) (a
 	}
 	slices.Sort(names)
 	list := control.WorkspaceList{Workspaces: []control.WorkspaceStatus{}}
-	for _, name := range names {
-		st, err := ws.status(ctx, req.Tenant, name)
-		switch {
-		case errors.Is(err, control.ErrNoWorkspace):
-			continue
-		case err != nil:
+	for names := range slices.Chunk(names, page) {
+		found, err := ws.statuses(ctx, req.Tenant, names)
+		if err != nil {
 			return nil, err
-		case len(list.Workspaces) == control.MaxWorkspaces:
-			list.More = true
-			return list, nil
 		}
-		list.Workspaces = append(list.Workspaces, st)
+		list.Workspaces = append(list.Workspaces, found...)
+		if len(list.Workspaces) > control.MaxWorkspaces {
+			list.Workspaces, list.More = list.Workspaces[:control.MaxWorkspaces], true
+			break
+		}
 	}
 	return list, nil
+}
+
+const (
+	page   = 256 // workspaces that are looked at before the list is perhaps full
+	atOnce = 16  // of these at the same time
+)
+
+// statuses are those of the workspaces that have files or a run.
+func (ws *Workspaces) statuses(ctx context.Context, tenant string, names []string) (found []control.WorkspaceStatus, err error) {
+	all := make([]*control.WorkspaceStatus, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, name := range names {
+		group.Go(func() error {
+			st, err := ws.status(ctx, tenant, name)
+			switch {
+			case errors.Is(err, control.ErrNoWorkspace):
+				return nil
+			case err == nil:
+				all[i] = &st
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, st := range all {
+		if st != nil {
+			found = append(found, *st)
+		}
+	}
+	return found, nil
 }
 
 // status is what is known of a workspace. The error control.ErrNoWorkspace says that it has no files, and that no run has it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -224,20 +225,32 @@ func (c *collection) references(ctx context.Context) error {
 
 // workspaces reads what the heads of named workspaces refer to.
 func (c *collection) workspaces(ctx context.Context) error {
+	var subjects []string
 	for subject, err := range c.stream().Subjects(ctx, "files.*.named.*") {
 		if err != nil {
 			return fmt.Errorf("look for named workspaces: %w", err)
 		}
-		t := c.tenants[strings.Split(subject, ".")[1]]
-		if t == nil {
-			continue
+		if c.tenants[strings.Split(subject, ".")[1]] != nil {
+			subjects = append(subjects, subject)
 		}
-		w, _, err := c.named(ctx, subject)
-		if err != nil {
-			return fmt.Errorf("read workspace %s: %w", subject, err)
-		}
+	}
+	heads := make([]messages.Workspace, len(subjects))
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, subject := range subjects {
+		group.Go(func() (err error) { // each from the leader: a head that is old names files that may be removed, and not those that must stay
+			if heads[i], _, err = c.named(each, subject); err != nil {
+				err = fmt.Errorf("read workspace %s: %w", subject, err)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, w := range heads {
 		if w.Manifest != "" {
-			t.refs[w.Manifest] = true
+			c.tenants[strings.Split(subjects[i], ".")[1]].refs[w.Manifest] = true
 		}
 	}
 	return nil

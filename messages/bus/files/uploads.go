@@ -61,6 +61,7 @@ type UploadLimits struct {
 type Uploads struct {
 	st     *Store
 	limits UploadLimits
+	recent reckonings
 }
 
 // NewUploads returns the uploads to a store.
@@ -71,7 +72,7 @@ func NewUploads(st *Store, limits UploadLimits) *Uploads {
 	if limits.Pending == 0 {
 		limits.Pending = defaultPending
 	}
-	return &Uploads{st, limits}
+	return &Uploads{st: st, limits: limits}
 }
 
 // Piece names a content.
@@ -169,8 +170,9 @@ func (u *Uploads) open(ctx context.Context, tenant, put string, e *entry) (seq u
 		return 0, fmt.Errorf("begin an upload: %w", err)
 	}
 	pending, err := u.pending(ctx, tenant)
-	if err == nil && pending > u.limits.Pending {
+	if err == nil && pending > u.limits.Pending && u.recent.begin(tenant, u.st.now()) {
 		pending, err = u.reckon(ctx, tenant)
+		u.recent.end(tenant, err == nil && pending <= u.limits.Pending, u.st.now())
 	}
 	if err == nil && pending > u.limits.Pending {
 		err = &NoRoomError{pending, u.limits.Pending}

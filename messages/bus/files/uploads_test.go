@@ -248,6 +248,10 @@ func TestUploadsAreBounded(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	refer(t, st, messages.Ref{Tenant: "acme", Run: "r1"}, text(1_000_000), text(1_000_001))
+	if err := put("acme", 1_000_004); !full(err) {
+		t.Errorf("it is reckoned again at once: %v", err)
+	}
+	u.At(files.ReckonEvery)
 	for size := 1_000_004; size < 1_000_006; size++ {
 		if err := put("acme", size); err != nil {
 			t.Errorf("after a run refers to two of them: %v", err)

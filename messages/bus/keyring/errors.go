@@ -22,7 +22,8 @@ func (e *unreadableError) Unwrap() error { return e.error }
 // Is reports whether the target is record.ErrUnreadable.
 func (*unreadableError) Is(target error) bool { return target == record.ErrUnreadable }
 
-// NoKeyError says that this process lacks the key of a value, and others may have it. It is a record.ErrNoKey.
+// NoKeyError says that this process lacks the key of a value. It is a record.ErrNoKey: others may have it. They do not if it is one of the
+// tenant's, for all read the same keyset: then it is a record.ErrKeyMissing too.
 type NoKeyError struct {
 	Tenant string
 	Key    uint32 // the id; 0: this process has no keyset at all
@@ -36,12 +37,14 @@ func (e *NoKeyError) Error() string {
 	case e.Master:
 		return fmt.Sprintf("the keyset of tenant %s needs key %s, which LONGSHORE_KEYSET of this process lacks: give it the newest keyset of the fleet", e.Tenant, KeyID(e.Key))
 	default:
-		return fmt.Sprintf("the keyset of tenant %s has no key %s: it was restored from an older backup, or another fleet wrote the value", e.Tenant, KeyID(e.Key))
+		return fmt.Sprintf("the keyset of tenant %s has no key %s: the bucket KEYRING was restored from an older backup, or another fleet wrote the value: restore the newest backup of KEYRING", e.Tenant, KeyID(e.Key))
 	}
 }
 
-// Is reports whether the target is record.ErrNoKey.
-func (*NoKeyError) Is(target error) bool { return target == record.ErrNoKey }
+// Is reports whether the target is record.ErrNoKey, or record.ErrKeyMissing where that is so.
+func (e *NoKeyError) Is(target error) bool {
+	return target == record.ErrNoKey || target == record.ErrKeyMissing && e.Key != 0 && !e.Master
+}
 
 // DestroyedError says that the key was destroyed, with all that it had sealed. It is a record.ErrUnreadable.
 type DestroyedError struct {

@@ -42,12 +42,9 @@ func (k *Keyring) Seal(ctx context.Context, tenant string, plain, ad []byte) ([]
 	if err := strict.CheckToken("tenant", tenant); err != nil {
 		return nil, err
 	}
-	t, err := k.tenant(ctx, tenant, true)
+	t, err := k.writing(ctx, tenant)
 	if err != nil {
 		return nil, err
-	}
-	if t.keys == nil {
-		return nil, t.gone(tenant)
 	}
 	text, err := t.keys.aead.Encrypt(plain, ad)
 	if err != nil {
@@ -86,6 +83,20 @@ func (k *Keyring) Open(ctx context.Context, tenant string, value, ad []byte) ([]
 		return nil, ErrDamaged
 	}
 	return plain, nil
+}
+
+// writing is the keyset of a tenant that seals. One that was cached as destroyed is read again: the tenant may have got another since.
+func (k *Keyring) writing(ctx context.Context, tenant string) (*tenantKeys, error) {
+	t, err := k.tenant(ctx, tenant, true)
+	if err == nil && t.keys == nil && !k.cache.lacked(tenant, k.now()) {
+		if t, err = k.fresh(ctx, tenant, true); err == nil && t.keys == nil {
+			k.cache.lacks(tenant, k.now())
+		}
+	}
+	if err == nil && t.keys == nil {
+		err = t.gone(tenant)
+	}
+	return t, err
 }
 
 // holding is the keyset of a tenant that has the key. One that was cached is read again for it: another process may have added the

@@ -331,3 +331,39 @@ func TestKeysetsAreCached(t *testing.T) {
 	mustOpen(t, k, "acme", sealed, nil)
 	mustOpen(t, k, "acme", mustSeal(t, k, "acme", nil), nil)
 }
+
+// A tenant whose key was destroyed writes in all processes soon after it has a new one, and not only when their caches are old.
+func TestARenewedKeyWritesSoon(t *testing.T) {
+	b, _ := bustest.OpenNew(t)
+	m, now := newMaster(t), newClock()
+	here, there := newKeyring(b, m, now), newKeyring(b, m, now)
+	mustSeal(t, here, "acme", nil)
+	if err := here.Destroy(bustest.Context(t), "acme", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Seal(bustest.Context(t), "acme", nil, nil); !record.IsGone(err) {
+		t.Fatalf("after it was destroyed: %v", err)
+	}
+	if err := here.Renew(bustest.Context(t), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	now.advance(2 * time.Second)
+	mustOpen(t, here, "acme", mustSeal(t, there, "acme", nil), nil)
+}
+
+// What all processes lack is told from what others may have.
+func TestWhoLacksAKey(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err           *keyring.NoKeyError
+		missingForAll bool
+	}{
+		{&keyring.NoKeyError{Tenant: "acme"}, false},
+		{&keyring.NoKeyError{Tenant: "acme", Key: 7, Master: true}, false},
+		{&keyring.NoKeyError{Tenant: "acme", Key: 7}, true},
+	} {
+		if !errors.Is(tc.err, record.ErrNoKey) || errors.Is(tc.err, record.ErrKeyMissing) != tc.missingForAll {
+			t.Errorf("%v: is missing for all: %t", tc.err, !tc.missingForAll)
+		}
+	}
+}

@@ -32,7 +32,11 @@ func (st *Store) encodeEntry(ctx context.Context, run messages.Ref, last uint64,
 	}
 	*buf = body
 	if st.seals() {
-		if body, err = st.cfg.Sealer.Seal(ctx, run.Tenant, body, sealedTo(run, last, head)); err != nil {
+		sealed, err := st.cfg.Sealer.Seal(ctx, run.Tenant, body, sealedTo(run, last, head))
+		switch {
+		case err == nil:
+			body = sealed
+		case !record.IsGone(err) || !record.SaysNothing(run, e.Records): // the tenant's key was destroyed, and this says so
 			return nil, fmt.Errorf("seal: %w", err)
 		}
 	}
@@ -105,11 +109,19 @@ func (st *Store) decodeEntry(ctx context.Context, run messages.Ref, m bus.Messag
 			return e, badEntry(run, m, err)
 		}
 	}
-	if body, err = st.open(ctx, run, m, body); err != nil {
+	opened, err := st.open(ctx, run, m, body)
+	if err != nil && !errors.Is(err, record.ErrClear) {
 		return e, badEntry(run, m, fmt.Errorf("read its records: %w", err))
 	}
-	if e.Records, err = record.DecodeRecords(body); err != nil {
-		return e, badEntry(run, m, err)
+	if err != nil {
+		opened = body
+	}
+	rs, bad := record.DecodeRecords(opened)
+	if err != nil && !record.SaysNothing(run, rs) {
+		return e, badEntry(run, m, fmt.Errorf("read its records: %w", err))
+	}
+	if e.Records = rs; bad != nil {
+		return e, badEntry(run, m, bad)
 	}
 	if !e.Head.Matches(e.Records) {
 		return e, badEntry(run, m, errors.New("its head names other records"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -103,5 +104,58 @@ func TestASealedBlobIsBound(t *testing.T) {
 	forge(t, nc, bustest.Run(), raw, func(*nats.Msg) {})
 	if all, err := readAll(t, logs); !errors.Is(err, keyring.ErrDamaged) || len(all) != 1 {
 		t.Errorf("a blob that another entry names: %d entries, %v", len(all), err)
+	}
+}
+
+// A tenant whose key was destroyed has none to seal the end of a run with. The end alone is stored in the clear, for it says nothing, and it
+// is read also where nothing in the clear is.
+func TestEndOfALogWhoseKeyWasDestroyed(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	master, err := keyring.NewMaster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := keyring.New(b, keyring.Config{Master: master, Required: true})
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring})
+	run := bustest.Run()
+	last := bustest.MustAppend(t, logs, run, 0, entry("01", false))
+	if err := ring.Destroy(bustest.Context(t), run.Tenant, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := logs.Append(bustest.Context(t), run, last, entry("02", false)); !record.IsGone(err) {
+		t.Errorf("another entry: %v", err)
+	}
+	ends := func(rs ...record.Record) record.Entry {
+		e := record.Entry{Head: record.Follow(record.Head{}, rs...), Records: rs}
+		e.Head.ID, e.Head.Time = "03", time.Now()
+		return e
+	}
+	for _, change := range []func(*record.Finished){
+		func(f *record.Finished) { f.Result.Result = planted },
+		func(f *record.Finished) { f.Result.Error.Message += planted },
+		func(f *record.Finished) { f.Dead = true },
+	} {
+		f := record.Gone(run, time.Now())
+		change(f)
+		if _, err := logs.Append(bustest.Context(t), run, last, ends(f)); !record.IsGone(err) {
+			t.Errorf("an end that says something: %v", err)
+		}
+	}
+	end := bustest.MustAppend(t, logs, run, last, ends(record.Gone(run, time.Now())))
+	for e, err := range logs.Read(bustest.Context(t), run, last, end) {
+		if err != nil || !record.SaysNothing(run, e.Records) {
+			t.Errorf("read %+v, %v", e, err)
+		}
+	}
+	if _, err := readAll(t, logs); !record.IsGone(err) {
+		t.Errorf("the log before it: %v", err)
+	}
+	other := messages.Ref{Tenant: run.Tenant, Run: "other"} // a task that came since
+	bustest.MustAppend(t, logs, other, 0, ends(record.Unread(other, messages.PriorityNormal, time.Now()), record.Gone(other, time.Now())))
+	for e, err := range logs.Read(bustest.Context(t), other, 0, runlog.Tail) {
+		if err != nil || len(e.Records) != 2 {
+			t.Errorf("read %+v, %v", e, err)
+		}
 	}
 }
