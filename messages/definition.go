@@ -58,6 +58,7 @@ type Definition struct {
 	Budget          *Budget           `json:"budget,omitempty"`                            // default: none
 	Hooks           []Hook            `json:"hooks,omitempty"`                             // HTTP calls at points of a run
 	Session         *SessionPolicy    `json:"session,omitempty"`                           // default: its defaults
+	Memory          *MemoryPolicy     `json:"memory,omitempty"`                            // default: nothing is recalled by itself
 
 	// Of tools.
 	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
@@ -202,6 +203,11 @@ func (d *Definition) Validate() error {
 	}
 	if d.Session != nil {
 		if err := d.Session.check(); err != nil {
+			return err
+		}
+	}
+	if d.Memory != nil {
+		if err := d.Memory.check(); err != nil {
 			return err
 		}
 	}

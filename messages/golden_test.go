@@ -211,6 +211,10 @@ func wire() map[string]any {
 			CallID: "c1", Reason: "the tool shell is not allowed (rule tools.deny of the fleet)",
 		},
 		messages.EventMemoryWrite: messages.MemoryWritten{StepID: "step-1", CallID: "c1", Changes: fullMemoryChanges(), More: 1},
+		messages.EventMemoryRecalled: messages.MemoryRecalled{
+			Memories: []messages.MemoryShown{{MemoryUsed: memoryUsed(), Text: "The ferry leaves from pier 4."}}, More: 1, LeftOut: 2, Degraded: "vectors",
+			Error: "it did not answer in time", Fatal: true, Millis: 12,
+		},
 		messages.EventHookFailed: messages.HookFailure{
 			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
 		},
@@ -349,8 +353,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 24 {
-		t.Errorf("the records have %d kinds of events, want 24", len(seen))
+	if len(seen) != 25 {
+		t.Errorf("the records have %d kinds of events, want 25", len(seen))
 	}
 }
 

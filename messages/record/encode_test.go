@@ -160,6 +160,7 @@ func TestHandWrittenRecords(t *testing.T) {
 			CostEstimate: cost, Summary: text, Outputs: outputs, Logs: name, EventStream: text, Aborted: flag,
 			Provenance: &messages.Provenance{
 				Agent: text, Revision: uint64(u.Input), Planner: name, Models: outputs, Prompts: []messages.PromptUsed{{ID: name, Version: 7}},
+				Memories: []messages.MemoryUsed{{ID: name, Collection: text, Score: 0.5, Part: int(n), Created: time.UnixMilli(int64(n)).UTC()}},
 			},
 			Output: json.RawMessage(`{"a":1}`), Attachments: map[string]string{name: text}, Deterministic: flag,
 			Files:       &messages.ResultFiles{Step: int(n), Manifest: text, Count: int(n), Bytes: int64(n), List: []messages.SavedFile{{Name: name, Type: text, Exec: flag}}},

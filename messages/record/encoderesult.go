@@ -74,6 +74,9 @@ func appendAgentResult(r *messages.AgentResult, b []byte) []byte {
 				b = append(b, ']')
 			}
 		}
+		if len(p.Memories) > 0 {
+			b = appendRest(append(b, `,"memories":`...), p.Memories)
+		}
 		b = append(b, '}')
 	}
 	b = appendTrue(b, `,"aborted":`, r.Aborted)

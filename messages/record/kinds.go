@@ -115,6 +115,10 @@ var kinds = sync.OnceValue(func() table {
 			kept(), hides(func(r *MemoryWritten, w *Shown) Record { return r.shownBy(w) }),
 			shows(messages.EventMemoryWrite, (*MemoryWritten).data).when(func(r *MemoryWritten) bool { return len(r.Changes) > 0 }),
 		),
+		KindMemoryRecalled: kind[MemoryRecalled](
+			kept(), hides(func(r *MemoryRecalled, w *Shown) Record { return r.shownBy(w) }),
+			shows(messages.EventMemoryRecalled, (*MemoryRecalled).data),
+		),
 		KindWithdrawn: kind[Withdrawn](
 			heads((*Withdrawn).head), stands((*Withdrawn).stands), resent(), hidesText(func(r *Withdrawn) *string { return &r.Reason }),
 			shows(messages.EventCancelRequested, (*Withdrawn).data),
