@@ -148,7 +148,9 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
 			By: "ann", Control: "f1",
 		},
-		"feedback": fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
+		"feedback_request_plan": &control.FeedbackRequest{Tenant: ref.Tenant, ID: ref.Run, Score: new(1.0), StepID: "fetch"},
+		"feedback_plan":         &control.Feedback{Run: ref.Run, ID: "f2", At: noon, Score: new(1.0), StepID: "fetch", By: "ann"},
+		"feedback":              fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &control.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_call": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 1, N: 9, Kind: messages.LiveCall, Text: `{"path":`, CallID: "c1", Tool: "read_file",

@@ -13,12 +13,15 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // Config is what Feedback works with.
 type Config struct {
 	Events *events.Store
 	Runs   *runs.Runs
+	Log    runlog.Log
 	Now    func() time.Time
 	NewID  func() string
 	Room   request.Room
@@ -51,9 +54,12 @@ func (fb *Feedback) feedback(ctx context.Context, req control.FeedbackRequest) (
 	if _, _, err := fb.cfg.Runs.Find(ctx, ref); err != nil {
 		return nil, err
 	}
+	if err := fb.planned(ctx, ref, req.StepID); err != nil {
+		return nil, err
+	}
 	f := control.Feedback{
 		Run: ref.Run, ID: cmp.Or(req.Control, fb.cfg.NewID()), At: fb.cfg.Now().UTC(), Score: req.Score, Comment: req.Comment,
-		Labels: req.Labels, Step: req.Step, By: req.By,
+		Labels: req.Labels, Step: req.Step, StepID: req.StepID, By: req.By,
 	}
 	if req.Control != "" { // it may have been stored before
 		for old, err := range fb.said(ctx, ref) {
@@ -68,6 +74,28 @@ func (fb *Feedback) feedback(ctx context.Context, req control.FeedbackRequest) (
 		}
 	}
 	return f, fb.cfg.Events.AnnounceTo(ctx, ref.Tenant, control.EventFeedback, f)
+}
+
+// planned returns a *messages.FieldError unless a plan of the run has, or had, the step of an id.
+func (fb *Feedback) planned(ctx context.Context, run messages.Ref, id string) error {
+	if id == "" {
+		return nil
+	}
+	has := func(r record.Record) bool {
+		p, ok := r.(*record.Planned)
+		return ok && p.Plan != nil && p.Plan.Find(id) != nil
+	}
+	for e, err := range fb.cfg.Log.Read(ctx, run, 0, runlog.Tail) {
+		if err != nil {
+			return err
+		}
+		for _, r := range e.Records {
+			if begun, ok := r.(*record.Started); ok && slices.ContainsFunc(begun.Prefix, has) || has(r) {
+				return nil
+			}
+		}
+	}
+	return &messages.FieldError{Field: "stepId", Reason: "the run has no plan with such a step"}
 }
 
 // said is all feedback on a run that is kept, oldest first. It looks at that on all runs of the tenant: there is less of
