@@ -79,7 +79,7 @@ func fullDefinition() messages.Definition {
 		},
 		Memory: &messages.MemoryPolicy{Recall: &messages.RecallPolicy{
 			Collections: []string{"facts", "manuals"}, Scope: messages.MemoryOfSession, TopK: 3, Tokens: 800, MinScore: 0.5, Timeout: messages.Duration(2 * time.Second), Required: true,
-		}},
+		}, Learn: &messages.LearnPolicy{Collection: "plans", Rated: true, TTL: messages.Duration(time.Hour)}},
 		Session:  &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 		Delegate: &messages.Delegate{Agents: []string{"reader"}, Depth: 2, Total: 20},
 		Grants: &messages.Grants{
@@ -231,7 +231,7 @@ func fullRecords() []record.Record {
 			Point: messages.PolicyArguments, Action: messages.PolicyRedact, Rule: "mail", Source: "tenant acme", Reason: "an e-mail address was taken out",
 			Step: 1, StepID: "a", Tool: "read_file", Call: "c1", Arguments: `{"filePath":"[redacted]"}`,
 		},
-		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges()},
+		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges(), Learned: true, Error: "away"},
 		fullMemoryRecalled(),
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},

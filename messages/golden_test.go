@@ -85,9 +85,10 @@ func wire() map[string]any {
 		"problem_minimal": &messages.Problem{
 			Type: "about:blank", Title: "Internal error", Status: 500, Detail: "try again", Code: messages.CodeInternal, Retryable: true,
 		},
-		"wake":      &messages.Wake{After: 7},
-		"wake_none": &messages.Wake{},
-		"errand":    &messages.Wake{After: 7, Errand: messages.ErrandTimer},
+		"wake":         &messages.Wake{After: 7},
+		"wake_none":    &messages.Wake{},
+		"errand":       &messages.Wake{After: 7, Errand: messages.ErrandTimer},
+		"errand_learn": &messages.Wake{Errand: messages.ErrandLearn, Rating: &messages.Rating{At: noon, Score: -1, Step: "fetch", Note: "The wrong one."}},
 		"dead": &messages.Dead{
 			Error:   messages.RunError{Message: "task: is empty", Code: messages.CodeInvalidInput},
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
@@ -149,7 +150,7 @@ func wire() map[string]any {
 			By: "ann", Control: "f1",
 		},
 		"feedback_request_plan": &control.FeedbackRequest{Tenant: ref.Tenant, ID: ref.Run, Score: new(1.0), StepID: "fetch"},
-		"feedback_plan":         &control.Feedback{Run: ref.Run, ID: "f2", At: noon, Score: new(1.0), StepID: "fetch", By: "ann"},
+		"feedback_plan":         &control.Feedback{Run: ref.Run, ID: "f2", At: noon, Score: new(1.0), StepID: "fetch", By: "ann", Memory: &messages.MemoryChange{Memory: messages.MemoryLongTerm, Op: messages.MemoryWrite, Name: "examples", ID: "e1"}},
 		"feedback":              fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &control.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_call": &messages.Live{

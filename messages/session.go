@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -89,6 +91,33 @@ func (p *SessionPolicy) check() error {
 // MemoryPolicy is what runs of an agent take out of long-term memory by themselves. What its tools do is the operator's to grant.
 type MemoryPolicy struct {
 	Recall *RecallPolicy `json:"recall,omitempty"` // default: a run begins without memories
+	Learn  *LearnPolicy  `json:"learn,omitempty"`  // default: nothing is learned
+}
+
+// LearnPolicy keeps the plans of completed runs as examples, which runs of the agent that recall find for tasks that are like theirs. A run that
+// a person has rated down is no example.
+type LearnPolicy struct {
+	Collection string   `json:"collection,omitempty"` // default "examples"
+	Rated      bool     `json:"rated,omitempty"`      // only runs that a person has rated up
+	TTL        Duration `json:"ttl,omitempty"`        // how long an example is kept; default: no end
+}
+
+// LearnPolicy is what the agent learns, defaults filled; nil: nothing.
+func (d *Definition) LearnPolicy() *LearnPolicy {
+	if d.Memory == nil || d.Memory.Learn == nil {
+		return nil
+	}
+	p := *d.Memory.Learn
+	if p.Collection == "" {
+		p.Collection = defaultExamples
+	}
+	return &p
+}
+
+// Example is the id of the example that a run becomes: the same for each attempt to keep it.
+func (r Ref) Example() string {
+	sum := sha256.Sum256([]byte("example\n" + r.String()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // RecallPolicy has a run search long-term memory with the text of its task, once, before its first model call.
@@ -115,6 +144,7 @@ const ToolRecall = "recall"
 // Defaults and limits of a RecallPolicy.
 const (
 	DefaultCollection = "facts"
+	defaultExamples   = "examples"
 
 	defaultRecalled      = 5
 	defaultRecallTokens  = 1500
@@ -162,11 +192,24 @@ func (p *RecallPolicy) Sees(agent, session string) (ofAgent, ofSession string, o
 	}
 }
 
-func (p *MemoryPolicy) check() error {
-	if p.Recall == nil {
+func (p *MemoryPolicy) check(planner string) error {
+	if p.Recall != nil {
+		if err := strict.Under("recall", p.Recall.check()); err != nil {
+			return err
+		}
+	}
+	switch l := p.Learn; {
+	case l == nil:
+		return nil
+	case planner != PlannerPlan:
+		return &FieldError{Field: "learn", Reason: fmt.Sprintf("needs planner %s, not %s: what is learned are plans", PlannerPlan, planner)}
+	case l.TTL != 0 && l.TTL < Duration(time.Second):
+		return &FieldError{Field: "learn.ttl", Reason: "must be at least 1s"}
+	case l.Collection != "":
+		return strict.CheckToken("learn.collection", l.Collection)
+	default:
 		return nil
 	}
-	return strict.Under("memory.recall", p.Recall.check())
 }
 
 func (p *RecallPolicy) check() error {

@@ -33,6 +33,7 @@ func privateRecords() []record.Record {
 		&record.PolicyApplied{Reason: private},
 		&record.MemoryWritten{Step: 1, Call: "c1", Changes: []messages.MemoryChange{{Memory: "scratchpad", Op: "append", Name: "todo", Text: private}}},
 		&record.MemoryRecalled{Error: private, Memories: []record.Memory{{MemoryUsed: messages.MemoryUsed{ID: "m", Document: private}, Text: "write to " + private}}},
+		&record.MemoryWritten{Learned: true, Changes: []messages.MemoryChange{{Memory: "long-term", Op: "write", Name: "examples", Text: private}}},
 		&record.CancelRequested{Reason: private},
 		&record.Decided{Reason: private},
 		&record.Steered{Message: strings.Repeat("-", messages.MaxEventText-8) + " " + private}, // where it is cut

@@ -87,6 +87,8 @@ type Feedback struct {
 	Step    int               `json:"step,omitempty"`
 	StepID  string            `json:"stepId,omitempty"` // of the plan's step
 	By      string            `json:"by,omitempty"`
+	// Memory is what becomes of the run's example in long-term memory, once the run has ended: its agent learns.
+	Memory *messages.MemoryChange `json:"memory,omitempty"`
 }
 
 // Says reports whether two feedbacks say the same, whenever they were given.

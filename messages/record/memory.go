@@ -14,6 +14,9 @@ type MemoryWritten struct {
 	StepID  string                  `json:"stepId,omitempty"` // of the plan's step
 	Call    string                  `json:"call"`
 	Changes []messages.MemoryChange `json:"changes"` // at most MaxMemoryChanges
+
+	Learned bool   `json:"learned,omitempty"` // no call made it: the run has become an example, before its end. It does so once
+	Error   string `json:"error,omitempty"`   // why it has not
 }
 
 // MaxMemoryChanges bounds the changes of one call.
@@ -93,7 +96,7 @@ func Brief(c messages.MemoryChange) messages.MemoryChange {
 // shownBy is the record as events may show it.
 func (r *MemoryWritten) shownBy(w *Shown) Record {
 	c := *r
-	c.Changes = w.changes(r.Changes)
+	c.Changes, c.Error = w.changes(r.Changes), w.text(r.Error)
 	return &c
 }
 

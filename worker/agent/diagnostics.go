@@ -103,6 +103,10 @@ func (s *State) note(r record.Record) {
 		if r.Dropped > 0 {
 			s.warn("the first %d messages of the session no longer fit and were left out", r.Dropped)
 		}
+	case *record.MemoryWritten:
+		if r.Error != "" {
+			s.warn("the run did not become an example: %s", r.Error)
+		}
 	case *record.MemoryRecalled:
 		if r.Error != "" {
 			s.warn("long-term memory could not be searched: %s", r.Error)

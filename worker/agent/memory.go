@@ -12,6 +12,7 @@ import (
 
 // remember folds what a call changed in memories. How many notes made room for others follows from the notes.
 func (s *State) remember(r *record.MemoryWritten) {
+	s.Learned = s.Learned || r.Learned
 	for _, c := range r.Changes {
 		if c.Memory == messages.MemoryScratchpad {
 			switch c.Op {

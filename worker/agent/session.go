@@ -28,6 +28,9 @@ func (s *State) Next(p Planner, turns bool) Action {
 		}
 	}
 	next := p.Plan(s)
+	if end, ends := next.(*Finish); ends && s.learns(end) {
+		return &LearnExample{Text: s.Example(end.Summary)}
+	}
 	call, ok := next.(*CallModel)
 	if ok && s.recalls() {
 		return &RecallMemories{}

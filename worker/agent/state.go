@@ -81,6 +81,7 @@ type State struct {
 
 	Files *record.FilesSaved `json:"files,omitempty"` // as they are; nil: none were saved
 
+	Learned    bool                   `json:"learned,omitempty"`    // it has become an example, or it was tried
 	Remembered *record.MemoryRecalled `json:"remembered,omitempty"` // of long-term memory, which goes before the Transcript; nil: it was not searched
 
 	Scratchpad   scratchpad.Pad          `json:"scratchpad,omitzero"`

@@ -190,7 +190,7 @@ func judge(s *agent.State, a agent.Action, r record.Record) verdict {
 		default:
 			return differs
 		}
-	case *agent.RecallMemories: // what it brings is no decision
+	case *agent.RecallMemories, *agent.LearnExample: // what they bring is no decision
 		return differs
 	case *agent.JoinSession:
 		park, ok := r.(*record.Parked)
@@ -291,6 +291,8 @@ func describe(s *agent.State, a agent.Action) string {
 		return "wait for its turn in the session"
 	case *agent.RecallMemories:
 		return "search long-term memory"
+	case *agent.LearnExample:
+		return "become an example"
 	case *agent.Park:
 		return "park for " + a.Parked.Reason
 	case *agent.Finish:

@@ -160,6 +160,8 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.memories.recall(ctx)
+		case *agent.LearnExample:
+			action, err = x.memories.learn(ctx, a)
 		case *agent.AcquirePermits:
 			if x.draining() {
 				return ErrShutdown

@@ -114,9 +114,10 @@ func (x *memoryWork) search(ctx context.Context, p *messages.RecallPolicy) (foun
 	}
 	var all []record.Memory
 	var lacks []string
-	for _, name := range p.Collections {
+	for _, place := range placesOf(s.Agent, p, sees) {
+		name := place.collection
 		found, err := x.cfg.Memory.Search(ctx, longterm.Place{Tenant: x.run.Tenant, Collection: name}, longterm.Search{
-			Filter: longterm.Filter{VisibleTo: &sees}, Text: text, TopK: p.TopK,
+			Filter: place.filter, Text: text, TopK: p.TopK,
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -134,6 +135,28 @@ func (x *memoryWork) search(ctx context.Context, p *messages.RecallPolicy) (foun
 	out.record.Degraded = strings.Join(lacks, "; ")
 	x.take(&out, p, all)
 	return out, nil
+}
+
+// searchedPlace is a collection, and what of it a run may be told.
+type searchedPlace struct {
+	collection string
+	filter     longterm.Filter
+}
+
+// placesOf are the collections of a policy, and the examples of an agent that learns: its own, without those that were rated down.
+func placesOf(def *messages.Definition, p *messages.RecallPolicy, sees longterm.Scope) (out []searchedPlace) {
+	learn := def.LearnPolicy()
+	for _, name := range p.Collections {
+		if learn == nil || name != learn.Collection {
+			out = append(out, searchedPlace{name, longterm.Filter{VisibleTo: &sees}})
+		}
+	}
+	if learn != nil {
+		out = append(out, searchedPlace{learn.Collection, longterm.Filter{
+			VisibleTo: &longterm.Scope{Agent: def.Name}, Tags: []string{tagExample}, Ranges: []longterm.Range{{Field: fieldRating, From: leastRating(learn)}},
+		}})
+	}
+	return out
 }
 
 func memoryOf(collection string, h *longterm.Hit) record.Memory {

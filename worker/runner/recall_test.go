@@ -3,7 +3,6 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -31,6 +30,14 @@ type searched struct {
 
 	searches atomic.Int32
 	before   func(ctx context.Context, n int) error // nil: nothing; n counts from 1
+	write    error                                  // of each write
+}
+
+func (m *searched) Write(ctx context.Context, at longterm.Place, items []longterm.Item) error {
+	if m.write != nil {
+		return m.write
+	}
+	return m.Store.Write(ctx, at, items)
 }
 
 func (m *searched) Search(ctx context.Context, at longterm.Place, s longterm.Search) (longterm.Found, error) {
@@ -77,14 +84,21 @@ func (w *remembering) keep(collection string, items ...longterm.Item) {
 
 func (w *remembering) worker(appends *int) *runner.Runner {
 	w.t.Helper()
-	set, err := tools.NewSet()
+	echo, err := tools.Func(messages.ToolSpec{Name: "echo", Description: "Says it again.", Effect: messages.EffectRead},
+		func(_ context.Context, _ tools.Call, in echoArgs) (tools.Result, error) {
+			return tools.Text("[" + in.Text + "]"), nil
+		})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	set, err := tools.NewSet(echo)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	_, k := rnew(mortal{w.log, appends}, &rq{}, &re{}, nil)
 	cfg := runner.Config{
 		Worker: "w", Controller: k, Tools: set,
-		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent:     func(context.Context, string) (messages.Definition, error) { return w.def, nil },
 		Redact:    func(s string) string { return strings.ReplaceAll(s, "hidden-key", "[redacted]") },
 		Policies:  func(string) []policy.Layer { return layersOf(w.rules) },

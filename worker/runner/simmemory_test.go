@@ -11,13 +11,16 @@ import (
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// A quarter of the seeds have an agent that begins with memories. A process may die while memory is searched, and now and then the search
+// A quarter of the seeds have an agent that begins with memories, and learns if it has a plan. A process may die while memory is searched, and now and then the search
 // fails.
 func (w *world) recalls() bool { return w.seed%4 == 1 }
 
 func (w *world) remembers(d *messages.Definition) {
 	if w.recalls() {
 		d.Memory = &messages.MemoryPolicy{Recall: &messages.RecallPolicy{}}
+		if w.plan != nil {
+			d.Memory.Learn = &messages.LearnPolicy{}
+		}
 	}
 }
 
@@ -28,7 +31,7 @@ func (p *process) memory(cfg *runner.Config) {
 }
 
 type simMemory struct {
-	longterm.Reader
+	longterm.Store
 
 	p *process
 }
@@ -45,20 +48,44 @@ func (m simMemory) Search(context.Context, longterm.Place, longterm.Search) (lon
 	return longterm.Found{Hits: []longterm.Hit{{Item: longterm.Item{ID: "m", Text: "go"}, Score: 1}}}, nil
 }
 
+// Write implements longterm.Writer.
+func (m simMemory) Write(context.Context, longterm.Place, []longterm.Item) error {
+	m.p.w.called(m.p, func(r record.Record) bool {
+		w, ok := r.(*record.MemoryWritten)
+		return ok && w.Learned
+	})
+	if err := m.p.op("memory"); err != nil {
+		return err
+	}
+	if m.p.w.seed%5 == 3 {
+		return longterm.ErrStorageFull
+	}
+	return nil
+}
+
 // Memory is searched before the first step, and what came of it is recorded once, whatever happens.
 func TestSimulationRecalls(t *testing.T) {
-	found, failed := 0, 0
-	for seed := range uint64(120) {
+	found, failed, learned := 0, 0, 0
+	for n := range uint64(240) {
+		seed := n / 2
+		if n%2 == 1 {
+			seed += planSeeds
+		}
 		w, bad := trial(t, seed, allRules, false)
 		if bad.total() != 0 {
 			t.Fatal(bad.first)
 		}
-		recalled, began := 0, false
+		recalled, examples, began := 0, 0, false
 		for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 			for _, r := range e.Records {
 				switch r := r.(type) {
 				case *record.StepStarted:
 					began = true
+				case *record.MemoryWritten:
+					if examples++; examples > 1 {
+						t.Errorf("seed %d: it became %d examples", seed, examples)
+					}
+					learned++
 				case *record.MemoryRecalled:
 					if recalled++; recalled > 1 || began {
 						t.Errorf("seed %d: recalled %d times, a step had begun: %v", seed, recalled, began)
@@ -75,7 +102,7 @@ func TestSimulationRecalls(t *testing.T) {
 			t.Errorf("seed %d: a step began without memories", seed)
 		}
 	}
-	if found == 0 || failed == 0 {
-		t.Errorf("%d searches found something, %d failed", found, failed)
+	if found == 0 || failed == 0 || learned == 0 {
+		t.Errorf("%d searches found something, %d failed, %d runs became examples", found, failed, learned)
 	}
 }
