@@ -43,7 +43,7 @@ var forbidden = map[string][]string{
 	"dispatcher/auth":      {"worker", "dispatcher/service", "dispatcher/api", "messages/bus", "messages/runlog", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"worker/agent":         {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":        {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
-	"worker/fetch":         {"github.com/redis", "dispatcher", "observability", "deploy", "tools/files", "worker/memory"},
+	"worker/fetch":         {"github.com/redis", "dispatcher", "observability", "deploy", "tools/files"},
 	"worker/limits":        {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/model":         {"github.com/nats-io", "github.com/redis", "net/http"},
 	"worker/replay":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},

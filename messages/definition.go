@@ -58,6 +58,7 @@ type Definition struct {
 	Budget          *Budget           `json:"budget,omitempty"`                            // default: none
 	Hooks           []Hook            `json:"hooks,omitempty"`                             // HTTP calls at points of a run
 	Session         *SessionPolicy    `json:"session,omitempty"`                           // default: its defaults
+	Memory          *MemoryPolicy     `json:"memory,omitempty"`                            // default: nothing is recalled by itself, and nothing learned
 
 	// Of tools.
 	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
@@ -213,6 +214,11 @@ func (d *Definition) Validate() error {
 	}
 	if err := d.checkPlanning(); err != nil {
 		return err
+	}
+	if d.Memory != nil {
+		if err := strict.Under("memory", d.Memory.check(d.Planner)); err != nil {
+			return err
+		}
 	}
 	if err := d.checkGrants(); err != nil {
 		return err

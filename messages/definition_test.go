@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -57,6 +59,18 @@ func TestDefinitionValidate(t *testing.T) {
 		"no time for a tool":    {func(d *messages.Definition) { d.ToolTimeout = 1 }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
 		"a tool forever":        {func(d *messages.Definition) { d.ToolTimeout = messages.Duration(24*time.Hour + 1) }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
 		"retries of no tool":    {func(d *messages.Definition) { d.ToolRetries = map[string]int{"x": 1} }, "toolRetries.x", "is none of the agent's tools"},
+		"memory of a bad name":  {recalls(func(p *messages.RecallPolicy) { p.Collections = []string{"a b"} }), "memory.recall.collections[0]", `must be 1 to 64 characters of A-Z a-z 0-9 _ -`},
+		"memory twice":          {recalls(func(p *messages.RecallPolicy) { p.Collections = []string{"a", "a"} }), "memory.recall.collections[1]", "is named twice"},
+		"many memories":         {recalls(func(p *messages.RecallPolicy) { p.Collections = many[:9] }), "memory.recall.collections", "must be at most 8"},
+		"memory of no scope":    {recalls(func(p *messages.RecallPolicy) { p.Scope = "x" }), "memory.recall.scope", "must be agent, session or tenant"},
+		"too much memory":       {recalls(func(p *messages.RecallPolicy) { p.TopK = 51 }), "memory.recall.topK", "must be 1 to 50"},
+		"too long a memory":     {recalls(func(p *messages.RecallPolicy) { p.Tokens = 32_001 }), "memory.recall.tokens", "must be 1 to 32000"},
+		"a high score":          {recalls(func(p *messages.RecallPolicy) { p.MinScore = 1.1 }), "memory.recall.minScore", "must be 0 to 1"},
+		"no score":              {recalls(func(p *messages.RecallPolicy) { p.MinScore = math.NaN() }), "memory.recall.minScore", "must be 0 to 1"},
+		"a slow memory":         {recalls(func(p *messages.RecallPolicy) { p.Timeout = messages.Duration(time.Minute) }), "memory.recall.timeout", "must be at most 30s"},
+		"examples without plan": {func(d *messages.Definition) { d.Planner, d.Plan, d.OutputSchema = messages.PlannerTools, nil, nil }, "memory.learn", "needs planner plan, not tools: what is learned are plans"},
+		"examples for no time":  {func(d *messages.Definition) { d.Memory.Learn.TTL = 1 }, "memory.learn.ttl", "must be at least 1s"},
+		"examples of no name":   {func(d *messages.Definition) { d.Memory.Learn.Collection = "a.b" }, "memory.learn.collection", `must be 1 to 64 characters of A-Z a-z 0-9 _ -`},
 		"many retries":          {func(d *messages.Definition) { d.ToolRetries = map[string]int{"read_file": 11} }, "toolRetries.read_file", "must be 0 to 10"},
 		"a grant of nothing":    {func(d *messages.Definition) { d.Grants.Hosts = []string{"a", ""} }, "grants.hosts[1]", "is empty"},
 		"a long grant":          {func(d *messages.Definition) { d.Grants.Methods = []string{long} }, "grants.methods[0]", "larger than 256 bytes"},
@@ -136,5 +150,27 @@ func TestEmptyGrantsLeaveNothing(t *testing.T) {
 	}
 	if messages.Leaves(g.Hosts, "a.example") || !messages.Leaves(g.Methods, "GET") || messages.Leaves([]string{"a"}, "b") {
 		t.Errorf("%+v leaves something else", g)
+	}
+}
+
+// recalls changes what an agent recalls.
+func recalls(change func(*messages.RecallPolicy)) func(*messages.Definition) {
+	return func(d *messages.Definition) { change(d.Memory.Recall) }
+}
+
+// What an agent does not say of its memory has defaults.
+func TestDefaultsOfMemory(t *testing.T) {
+	t.Parallel()
+	var none messages.Definition
+	if none.RecallPolicy() != nil || none.LearnPolicy() != nil {
+		t.Error("an agent without a policy recalls or learns")
+	}
+	d := messages.Definition{Memory: &messages.MemoryPolicy{Recall: &messages.RecallPolicy{}, Learn: &messages.LearnPolicy{}}}
+	want := messages.RecallPolicy{Collections: []string{"facts"}, Scope: "agent", TopK: 5, Tokens: 1500, Timeout: messages.Duration(3 * time.Second)}
+	if diff := cmp.Diff(&want, d.RecallPolicy()); diff != "" {
+		t.Error(diff)
+	}
+	if got := *d.LearnPolicy(); got != (messages.LearnPolicy{Collection: "examples"}) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -101,6 +101,7 @@ func TestEventsStaySmall(t *testing.T) {
 		result.Result, result.Error.Message, result.Error.Info = huge, huge, huge
 		result.Metrics.ToolLatencyMs = map[string]int64{huge: 1}
 		result.Summary, result.Output, result.Provenance.Models = huge, json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`), []string{huge}
+		result.Provenance.Memories = []messages.MemoryUsed{{Document: huge}}
 		result.MemoryDeltas = slices.Repeat([]messages.MemoryChange{{Name: huge, Text: huge}}, 20)
 		free := fullResult()
 		free.Result = []any{huge}
@@ -117,6 +118,9 @@ func TestEventsStaySmall(t *testing.T) {
 			&record.Parked{Reason: huge, Call: huge},
 			&record.CancelRequested{By: huge, Reason: huge},
 			&record.MemoryWritten{StepID: huge, Call: huge, Changes: slices.Repeat([]messages.MemoryChange{{Name: huge, ID: huge, Text: huge}}, 200)},
+			&record.MemoryRecalled{Error: huge, Degraded: huge, Memories: slices.Repeat([]record.Memory{{
+				MemoryUsed: messages.MemoryUsed{ID: huge, Collection: huge, Run: huge, Document: huge}, Text: huge,
+			}}, 50)},
 			&record.Finished{Result: result},
 			&record.Finished{Result: free},
 		} {

@@ -44,6 +44,7 @@ const (
 	CodeApprovalDenied     Code = "approval_denied"
 	CodeApprovalExpired    Code = "approval_expired"
 	CodeOutputSchema       Code = "output_schema"
+	CodeMemoryUnavailable  Code = "memory_unavailable" // of an agent that does not work without its memories
 	CodePoison             Code = "poison"
 	CodeRateLimited        Code = "rate_limited"    // a quota of the tenant is used up; the problem says when to come again
 	CodeUnauthenticated    Code = "unauthenticated" // no credentials, or invalid ones
@@ -62,7 +63,7 @@ func Codes() map[Code]bool {
 		CodeModelAuth: false, CodeModelQuota: false, CodeModelRateLimited: true, CodeModelOverloaded: true,
 		CodeModelTimeout: true, CodeModelUnreachable: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
-		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
+		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true, CodeMemoryUnavailable: true,
 		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false, CodeWebhookFailed: true,
 		CodeRepositoryUnreachable: true,
 	}

@@ -45,6 +45,7 @@ const (
 	EventHookFailed         = "hook_failed"        // anywhere
 	EventPolicyViolation    = "policy_violation"   // after what it is about
 	EventMemoryWrite        = "memory_write"       // after the tool_execution_end of the call
+	EventMemoryRecalled     = "memory_recalled"    // before the first step_start
 )
 
 // Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.

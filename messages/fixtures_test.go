@@ -77,6 +77,9 @@ func fullDefinition() messages.Definition {
 		Approve: &messages.Approve{
 			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
+		Memory: &messages.MemoryPolicy{Recall: &messages.RecallPolicy{
+			Collections: []string{"facts", "manuals"}, Scope: messages.MemoryOfSession, TopK: 3, Tokens: 800, MinScore: 0.5, Timeout: messages.Duration(2 * time.Second), Required: true,
+		}, Learn: &messages.LearnPolicy{Collection: "plans", Rated: true, TTL: messages.Duration(time.Hour)}},
 		Session:  &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 		Delegate: &messages.Delegate{Agents: []string{"reader"}, Depth: 2, Total: 20},
 		Grants: &messages.Grants{
@@ -228,7 +231,8 @@ func fullRecords() []record.Record {
 			Point: messages.PolicyArguments, Action: messages.PolicyRedact, Rule: "mail", Source: "tenant acme", Reason: "an e-mail address was taken out",
 			Step: 1, StepID: "a", Tool: "read_file", Call: "c1", Arguments: `{"filePath":"[redacted]"}`,
 		},
-		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges()},
+		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges(), Learned: true, Error: "away"},
+		fullMemoryRecalled(),
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&record.Lined{Semaphores: []string{queue.KeySemaphore(ref.Tenant, "deploy"), queue.TenantSemaphore(ref.Tenant)}},
@@ -245,6 +249,17 @@ func fullMemoryChanges() []messages.MemoryChange {
 	}
 }
 
+func fullMemoryRecalled() *record.MemoryRecalled {
+	return &record.MemoryRecalled{
+		Memories: []record.Memory{{MemoryUsed: memoryUsed(), Text: "The ferry leaves from pier 4."}}, LeftOut: 2, Degraded: "vectors", Error: "it did not answer in time",
+		Fatal: true, Millis: 12,
+	}
+}
+
+func memoryUsed() messages.MemoryUsed {
+	return messages.MemoryUsed{ID: "m1", Collection: "manuals", Score: 1.25, Run: "run-0", Document: "ferries.md", Part: 3, Created: noon}
+}
+
 func fullNeeds() *messages.Needs {
 	return &messages.Needs{Tools: []string{"berth_price"}, Labels: messages.Labels{"gpu": "true"}, Pinned: true}
 }
@@ -257,7 +272,7 @@ func emptyRecords() []record.Record {
 		&record.Lost{}, &record.CancelRequested{}, &record.Answered{}, &record.Expired{}, &record.Finished{},
 		&record.Planned{},
 		&record.BudgetWarned{},
-		&record.HookFailed{}, &record.PolicyApplied{}, &record.MemoryWritten{},
+		&record.HookFailed{}, &record.PolicyApplied{}, &record.MemoryWritten{}, &record.MemoryRecalled{},
 		&record.Decided{},
 		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
 		&record.Steered{}, &record.Lined{}, &record.Unverified{},

@@ -85,9 +85,10 @@ func wire() map[string]any {
 		"problem_minimal": &messages.Problem{
 			Type: "about:blank", Title: "Internal error", Status: 500, Detail: "try again", Code: messages.CodeInternal, Retryable: true,
 		},
-		"wake":      &messages.Wake{After: 7},
-		"wake_none": &messages.Wake{},
-		"errand":    &messages.Wake{After: 7, Errand: messages.ErrandTimer},
+		"wake":         &messages.Wake{After: 7},
+		"wake_none":    &messages.Wake{},
+		"errand":       &messages.Wake{After: 7, Errand: messages.ErrandTimer},
+		"errand_learn": &messages.Wake{Errand: messages.ErrandLearn, Rating: &messages.Rating{At: noon, Score: -1, Step: "fetch", Note: "The wrong one."}},
 		"dead": &messages.Dead{
 			Error:   messages.RunError{Message: "task: is empty", Code: messages.CodeInvalidInput},
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
@@ -148,7 +149,9 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
 			By: "ann", Control: "f1",
 		},
-		"feedback": fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
+		"feedback_request_plan": &control.FeedbackRequest{Tenant: ref.Tenant, ID: ref.Run, Score: new(1.0), StepID: "fetch"},
+		"feedback_plan":         &control.Feedback{Run: ref.Run, ID: "f2", At: noon, Score: new(1.0), StepID: "fetch", By: "ann", Memory: &messages.MemoryChange{Memory: messages.MemoryLongTerm, Op: messages.MemoryWrite, Name: "examples", ID: "e1"}},
+		"feedback":              fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &control.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_call": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 1, N: 9, Kind: messages.LiveCall, Text: `{"path":`, CallID: "c1", Tool: "read_file",
@@ -211,6 +214,10 @@ func wire() map[string]any {
 			CallID: "c1", Reason: "the tool shell is not allowed (rule tools.deny of the fleet)",
 		},
 		messages.EventMemoryWrite: messages.MemoryWritten{StepID: "step-1", CallID: "c1", Changes: fullMemoryChanges(), More: 1},
+		messages.EventMemoryRecalled: messages.MemoryRecalled{
+			Memories: []messages.MemoryShown{{MemoryUsed: memoryUsed(), Text: "The ferry leaves from pier 4."}}, More: 1, LeftOut: 2, Degraded: "vectors",
+			Error: "it did not answer in time", Fatal: true, Millis: 12,
+		},
 		messages.EventHookFailed: messages.HookFailure{
 			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
 		},
@@ -349,8 +356,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 24 {
-		t.Errorf("the records have %d kinds of events, want 24", len(seen))
+	if len(seen) != 25 {
+		t.Errorf("the records have %d kinds of events, want 25", len(seen))
 	}
 }
 

@@ -117,6 +117,7 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"budget": budget(t), "approvals": approvals(t),
 		"forked":    forked(t),
 		"session":   session(t),
+		"memories":  memories(t),
 		"modelwait": modelWait(t),
 		"rate":      ratedStory(t),
 		"steered":   steered(t),
@@ -293,6 +294,22 @@ func session(t *testing.T) []record.Entry {
 		Text: "Two greeted.", Usage: messages.Usage{Input: 30, Output: 5, Total: 35}, Provider: "scripted", Model: "script-1", Millis: 40,
 	}, stepStarted(1))
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
+	return s.entries
+}
+
+// memories is a run that begins with what long-term memory holds, and ends with its provenance.
+func memories(t *testing.T) []record.Entry {
+	t.Helper()
+	s := story{t: t}
+	begin := started()
+	begin.Agent.Memory = &messages.MemoryPolicy{Recall: &messages.RecallPolicy{TopK: 3, MinScore: 0.5}}
+	s.add(begin, claimed("k1", "w1", 7))
+	s.add(&record.MemoryRecalled{
+		Memories: []record.Memory{{MemoryUsed: memoryUsed(), Text: "The ferry leaves from pier 4."}}, LeftOut: 1, Degraded: "vectors", Millis: 12,
+	}, stepStarted(1))
+	end := finished(1, "From pier 4.", nil)
+	end.Result.Provenance.Memories = []messages.MemoryUsed{memoryUsed()}
+	s.add(replied(1, "From pier 4."), stepEnded(1, messages.StepCompleted), end)
 	return s.entries
 }
 

@@ -130,6 +130,8 @@ type Provenance struct {
 	Planner  string       `json:"planner,omitempty"` // json or plan; absent: tools
 	Prompts  []PromptUsed `json:"prompts,omitempty"` // stored prompts that went into it
 	Models   []string     `json:"models,omitempty"`  // that replied, as provider/model, each once
+
+	Memories []MemoryUsed `json:"memories,omitempty"` // that the run began with, the best first
 }
 
 // PromptUsed is a version of a stored prompt.
@@ -181,6 +183,10 @@ func (r *AgentResult) Shorten(run Ref) {
 	}
 	if len(r.Output) > MaxEventText {
 		r.Output, cut = nil, true
+	}
+	if p := r.Provenance; p != nil && len(p.Memories) > 0 && strict.Larger(p, MaxEventText) {
+		rest := *p
+		rest.Memories, r.Provenance, cut = nil, &rest, true
 	}
 	if p := r.Provenance; p != nil && strict.Larger(p, MaxEventText) {
 		r.Provenance, cut = &Provenance{Agent: strict.Brief(p.Agent, MaxEventName), Revision: p.Revision, Planner: strict.Brief(p.Planner, MaxEventName)}, true
@@ -329,4 +335,33 @@ type MemoryWritten struct {
 	CallID  string         `json:"callId,omitempty"`
 	Changes []MemoryChange `json:"changes"`
 	More    int            `json:"more,omitempty"` // changes that did not fit
+}
+
+// MemoryUsed is an item of long-term memory that a run was given, and where it came from.
+type MemoryUsed struct {
+	ID         string    `json:"id"`
+	Collection string    `json:"collection"`
+	Score      float64   `json:"score"`              // comparable within one run only
+	Run        string    `json:"run,omitempty"`      // that kept it
+	Document   string    `json:"document,omitempty"` // that it is a part of
+	Part       int       `json:"part,omitempty"`     // of the document, from 1
+	Created    time.Time `json:"created,omitzero"`
+}
+
+// MemoryRecalled is the data of EventMemoryRecalled.
+type MemoryRecalled struct {
+	Memories []MemoryShown `json:"memories"`           // the best first
+	More     int           `json:"more,omitempty"`     // that the run was given and that did not fit
+	LeftOut  int           `json:"leftOut,omitempty"`  // that the run was not given: they would be more than the policy's tokens
+	Degraded string        `json:"degraded,omitempty"` // what the search had to leave out, such as vectors
+	Error    string        `json:"error,omitempty"`    // why there are none
+	Fatal    bool          `json:"fatal,omitempty"`    // the error ends the run
+	Millis   int64         `json:"millis"`
+}
+
+// MemoryShown is a memory with the beginning of its text.
+type MemoryShown struct {
+	MemoryUsed
+
+	Text string `json:"text,omitempty"`
 }

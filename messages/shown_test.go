@@ -32,11 +32,14 @@ func privateRecords() []record.Record {
 		&record.HookFailed{Reason: private},
 		&record.PolicyApplied{Reason: private},
 		&record.MemoryWritten{Step: 1, Call: "c1", Changes: []messages.MemoryChange{{Memory: "scratchpad", Op: "append", Name: "todo", Text: private}}},
+		&record.MemoryRecalled{Error: private, Memories: []record.Memory{{MemoryUsed: messages.MemoryUsed{ID: "m", Document: private}, Text: "write to " + private}}},
+		&record.MemoryWritten{Learned: true, Changes: []messages.MemoryChange{{Memory: "long-term", Op: "write", Name: "examples", Text: private}}},
 		&record.CancelRequested{Reason: private},
 		&record.Decided{Reason: private},
 		&record.Steered{Message: strings.Repeat("-", messages.MaxEventText-8) + " " + private}, // where it is cut
 		&record.Finished{Result: messages.AgentResult{
 			ID: "r", Result: private, Output: json.RawMessage(`{"to":"` + private + `","n":4111111111111111}`), Summary: private, Error: &messages.RunError{Message: private},
+			Provenance: &messages.Provenance{Agent: "a", Memories: []messages.MemoryUsed{{ID: "m", Document: private}}},
 		}},
 	}
 }

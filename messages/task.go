@@ -389,6 +389,16 @@ func (t *Task) Fingerprint() string {
 type Wake struct {
 	After  uint64 `json:"after,omitempty"`
 	Errand Errand `json:"errand,omitempty"`
+
+	Rating *Rating `json:"rating,omitempty"` // of ErrandLearn
+}
+
+// Rating is what a person thinks of a run whose agent learns, or of a step of it.
+type Rating struct {
+	At    time.Time `json:"at"`              // the newest about the whole run counts
+	Score float64   `json:"score,omitempty"` // above 0: good; below 0: bad
+	Step  string    `json:"step,omitempty"`  // the id of the plan's step, or the number of a step; empty: the whole run
+	Note  string    `json:"note,omitempty"`
 }
 
 // Errand is work that never owns a run.
@@ -399,6 +409,7 @@ const (
 	ErrandTimer Errand = "timer" // a park's time is over; After is the parked entry
 	ErrandNet   Errand = "net"   // a control record may have lost its wake-up
 	ErrandSweep Errand = "sweep" // look at every run; the run in the subject does not count
+	ErrandLearn Errand = "learn" // a person has rated the run, and its agent learns
 	ErrandLanes Errand = "lanes" // look for tasks that have no lane; the run in the subject does not count
 )
 

@@ -12,11 +12,11 @@ type Events struct {
 	seen, started, finished, waiting, resumed, decided *prometheus.CounterVec
 	modelCalls, modelFailures, tokens                  *prometheus.CounterVec
 	cost, unpriced, cached                             *prometheus.CounterVec
-	toolCalls, blocks, warnings                        *prometheus.CounterVec
+	toolCalls, blocks, warnings, recalls               *prometheus.CounterVec
 	malformed, again, cancels, requested, hookFailures prometheus.Counter
 	runSeconds, modelCallSeconds, firstTokenSeconds    *prometheus.HistogramVec
 	toolSeconds                                        *prometheus.HistogramVec
-	runSteps, firstEventSeconds                        prometheus.Histogram
+	runSteps, firstEventSeconds, recallSeconds         prometheus.Histogram
 }
 
 // NewEvents adds to the metrics of a process those that are counted from events. Nothing is counted yet.
@@ -54,9 +54,11 @@ func NewEvents(m *Metrics) *Events {
 		unpriced: f.counters("model_calls_unpriced_total", "Model calls whose price is unknown: they are not in the cost.", "provider", "model"),
 		cached:   f.counters("model_calls_cached_total", "Model calls that the reply cache answered.", "provider", "model"),
 
-		toolCalls:    f.counters("tool_calls_total", "Tool calls; the outcome is ok or the error code.", "tool", "outcome"),
-		toolSeconds:  f.histograms("tool_call_seconds", "Duration of tool calls.", toolBuckets(), "tool"),
-		hookFailures: f.counter("hook_failures_total", "Calls of hooks that failed."),
+		toolCalls:     f.counters("tool_calls_total", "Tool calls; the outcome is ok or the error code.", "tool", "outcome"),
+		toolSeconds:   f.histograms("tool_call_seconds", "Duration of tool calls.", toolBuckets(), "tool"),
+		recalls:       f.counters("recalls_total", "Searches of long-term memory with which runs began, by whether they found something.", "result"),
+		recallSeconds: f.histogram("recall_seconds", "Duration of searches of long-term memory with which runs began.", toolBuckets()),
+		hookFailures:  f.counter("hook_failures_total", "Calls of hooks that failed."),
 	}
 }
 

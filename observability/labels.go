@@ -107,7 +107,7 @@ func eventLabel(name string) string {
 	return oneOf(name, messages.EventRunQueued, messages.EventRunStarted, messages.EventStepStart,
 		messages.EventMessageEnd, messages.EventToolExecutionStart, messages.EventToolExecutionEnd,
 		messages.EventStepEnd, messages.EventRunWaiting, messages.EventRunResumed, messages.EventCancelRequested,
-		messages.EventError, messages.EventTurnEnd, messages.EventRunFinished, messages.EventPlan, messages.EventBudgetWarning, messages.EventHookFailed, messages.EventPolicyViolation, messages.EventMemoryWrite, messages.EventSteered, messages.EventDelegated, messages.EventChildEnded,
+		messages.EventError, messages.EventTurnEnd, messages.EventRunFinished, messages.EventPlan, messages.EventBudgetWarning, messages.EventHookFailed, messages.EventPolicyViolation, messages.EventMemoryWrite, messages.EventMemoryRecalled, messages.EventSteered, messages.EventDelegated, messages.EventChildEnded,
 		messages.EventApprovalRequested, messages.EventApprovalDecided, control.EventFeedback, messages.EventDecisionIgnored)
 }
 

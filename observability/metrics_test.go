@@ -319,6 +319,7 @@ func TestObserveMalformed(t *testing.T) {
 		"resumed nothing":   raw(messages.EventRunResumed, `[]`),
 		"decided nothing":   raw(messages.EventApprovalDecided, `[]`),
 		"warned of nothing": raw(messages.EventBudgetWarning, `[]`),
+		"negative recall":   event(t, messages.EventMemoryRecalled, messages.MemoryRecalled{Millis: -1}),
 		"negative tool":     event(t, messages.EventToolExecutionEnd, messages.ToolExecution{Millis: -1}),
 		"never queued":      event(t, messages.EventRunQueued, messages.RunQueued{Agent: "a"}),
 		"not ended":         event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Status = messages.StatusRunning })),
@@ -410,6 +411,9 @@ func TestObserveWhatWasNotPaid(t *testing.T) {
 	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: messages.CapCost}), false)
 	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: "made up"}), false)
 	m.Observe(event(t, messages.EventHookFailed, map[string]any{}), true)
+	for _, d := range []messages.MemoryRecalled{{Error: "away", Millis: 3000}, {}, {Memories: []messages.MemoryShown{{}}, Millis: 20}} {
+		m.Observe(event(t, messages.EventMemoryRecalled, d), false)
+	}
 	text := scrape(t, m)
 	for _, want := range []string{
 		`model_calls_total{model="m",provider="p",stop="end"} 3`, `model_calls_cached_total{model="m",provider="p"} 1`,
@@ -417,6 +421,7 @@ func TestObserveWhatWasNotPaid(t *testing.T) {
 		`model_call_seconds_count{model="m",provider="p"} 2`, `policy_blocks_total{of="tool"} 1`, `policy_blocks_total{of="run"} 1`,
 		`approvals_requested_total 1`, `approvals_decided_total{decision="approved"} 1`, `approvals_decided_total{decision="other"} 2`,
 		`budget_warnings_total{limit="cost"} 1`, `budget_warnings_total{limit="other"} 1`, `hook_failures_total 1`, `events_again_total 1`,
+		`recalls_total{result="failed"} 1`, `recalls_total{result="miss"} 1`, `recalls_total{result="hit"} 1`, "recall_seconds_count 3",
 	} {
 		if !strings.Contains(text, "\nlongshore_"+want+"\n") {
 			t.Errorf("there is no %s", want)

@@ -39,6 +39,8 @@ func (m *Events) count(name string, e messages.Event) error {
 		return decoded(e, m.approvalDecided)
 	case messages.EventBudgetWarning:
 		return decoded(e, m.budgetWarning)
+	case messages.EventMemoryRecalled:
+		return decoded(e, m.memoryRecalled)
 	case messages.EventHookFailed:
 		m.hookFailures.Inc()
 		return nil
@@ -99,6 +101,23 @@ func (m *Events) approvalDecided(d messages.ApprovalDecided) error {
 
 func (m *Events) budgetWarning(d messages.BudgetWarning) error {
 	m.warnings.WithLabelValues(limitLabel(d.Limit)).Inc()
+	return nil
+}
+
+// memoryRecalled counts the search with which a run begins.
+func (m *Events) memoryRecalled(d messages.MemoryRecalled) error {
+	if err := checkMillis(d.Millis); err != nil {
+		return err
+	}
+	result := "hit"
+	switch {
+	case d.Error != "":
+		result = "failed"
+	case len(d.Memories) == 0:
+		result = "miss"
+	}
+	m.recalls.WithLabelValues(result).Inc()
+	m.recallSeconds.Observe(seconds(d.Millis))
 	return nil
 }
 

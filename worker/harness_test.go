@@ -29,6 +29,7 @@ import (
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -56,6 +57,7 @@ type house struct {
 	blobs         int              // the largest payload of a record; 0: the default
 
 	policies func(tenant string) []policy.Layer // of the workers' runners
+	memory   longterm.Store                     // of the workers' runners; nil: they have none
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -166,7 +168,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
 			return text.OpenOutput(run, step, attempt, call, shown)
 		},
-		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels,
+		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels, Memory: h.memory,
 	})
 	if cfg.Tools == nil {
 		cfg.Tools = set.Names

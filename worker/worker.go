@@ -425,6 +425,10 @@ func (w *Worker) errand(ctx context.Context, d *taskqueue.Delivery, run messages
 		w.fetch.Repair(ctx, w.ackWait)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Controller.Errand(ctx, run, wake)
+	case messages.ErrandLearn:
+		if !w.learn(ctx, d, run, wake.Rating) {
+			return
+		}
 	default:
 		w.refuse(ctx, d, &messages.FieldError{Field: "errand", Reason: "is unknown"})
 		return

@@ -184,7 +184,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
 			return text.OpenOutput(run, step, attempt, call, shown)
 		},
-		Prices: table, Conversations: cache(spoken),
+		Prices: table, Conversations: cache(spoken), Memory: remembered.kept(),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
 		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, AgentHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
 	})

@@ -28,6 +28,11 @@ func TestFlagValuesAreToldInPlainWords(t *testing.T) {
 		`unknown command "show" for "longshore" (did you mean status?)`:                             {"show"},
 		`unknown command "ui" for "longshore" (did you mean top?)`:                                  {"ui"},
 		`unknown command "rerun" for "longshore" (did you mean retry?)`:                             {"rerun"},
+		`needs up or down after the run, not "sideways"`:                                            {"feedback", "r", "sideways"},
+		"--score: up is a score already: give one of them":                                          {"feedback", "r", "up", "--score", "1"},
+		"--note: is the same as --comment: give one of them":                                        {"feedback", "r", "up", "--note", "a", "--comment", "b"},
+		"--step: say what you think of it: up, down, --score or --note":                             {"feedback", "r", "--step", "2"},
+		`--step: must be the number of a step, from 1, or its id in the plan, not "0"`:              {"feedback", "r", "up", "--step", "0"},
 	} {
 		if _, _, err := executeWith(t, none, "", args...); err == nil || err.Error() != want {
 			t.Errorf("%v: got %v, want %s", args, err, want)

@@ -541,8 +541,10 @@ func TestSteerAndFeedback(t *testing.T) {
 	run := dispatcher.Run("r")
 	task := messages.Task{ID: run.Run, Input: messages.TextInput("x")}
 	task.SetDefaults()
+	plan := &messages.Plan{Steps: []messages.PlanStep{{ID: "fetch", Description: "Fetch it.", Tool: "read_file"}}}
 	if _, err := f.controller.Begin(t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&record.Planned{Decision: record.DecisionReady, Plan: plan},
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -563,6 +565,21 @@ func TestSteerAndFeedback(t *testing.T) {
 	stdout, _ := f.run(t, "feedback", "r", "-o", "json")
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Labels["kind"] != "style" || shown.By != "ann" {
 		t.Errorf("%v %s", err, stdout)
+	}
+	f.fails(t, "refused: stepId: the run has no plan with such a step", "feedback", "r", "up", "--step", "other")
+	f.run(t, "feedback", "r", "--step", "fetch", "down", "--note", "The wrong one.")
+	f.run(t, "feedback", "r", "up", "--step", "2")
+	stdout, _ = f.run(t, "feedback", "r", "-o", "json")
+	var all []control.Feedback
+	for line := range strings.Lines(stdout) {
+		var one control.Feedback
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	if len(all) != 3 || *all[0].Score != 1 || all[0].Step != 2 || *all[1].Score != -1 || all[1].StepID != "fetch" || all[1].Comment != "The wrong one." {
+		t.Errorf("%+v", all)
 	}
 	if _, stderr := f.run(t, "feedback", "queued"); !strings.Contains(stderr, "run queued has no feedback") {
 		t.Error(stderr)

@@ -110,6 +110,7 @@ func events() []event {
 		data[messages.HookFailure](messages.EventHookFailed, "A hook could not be asked or told."),
 		data[messages.PolicyViolation](messages.EventPolicyViolation, "A rule blocked something, redacted it, or has a call wait for a person."),
 		data[messages.MemoryWritten](messages.EventMemoryWrite, "A tool call changed a memory."),
+		data[messages.MemoryRecalled](messages.EventMemoryRecalled, "Long-term memory was searched for the task, before the first model call."),
 		data[messages.ErrorData](messages.EventError, "A model call failed for good."),
 		data[messages.TurnEnd](messages.EventTurnEnd, "All steps are done."),
 		data[messages.RunFinished](messages.EventRunFinished, "The run has ended. It is the last event of its run."),

@@ -77,7 +77,7 @@ func newOwners(cfg *Config, has stores) owners {
 		Store: has.batches, Queue: has.queue, Runs: o.runs, Admission: o.admission, Webhooks: o.webhooks, Now: now, Log: log, Every: cfg.Batches,
 	})
 	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
-	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
+	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Log: controller.Log, Queue: has.queue, Now: now, NewID: controller.NewID, Room: room})
 	o.files = files.New(files.Config{Store: has.files, Uploads: stored.NewUploads(has.files, cfg.Uploads), Log: controller.Log, Runs: o.runs, Room: room})
 	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})

@@ -29,7 +29,8 @@ type FeedbackRequest struct {
 	Score   *float64          `json:"score,omitempty"`  // -1 (bad) to 1 (good)
 	Comment string            `json:"comment,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	Step    int               `json:"step,omitempty"` // that it is about, from 1; absent: the whole run
+	Step    int               `json:"step,omitempty"`   // that it is about, from 1; absent: the whole run
+	StepID  string            `json:"stepId,omitempty"` // instead of Step: that of the plan's step
 	By      string            `json:"by,omitempty"`
 	// Control makes it safe to ask again: the same feedback under the same id is stored once and succeeds.
 	Control string `json:"control,omitempty"`
@@ -45,6 +46,14 @@ func (r *FeedbackRequest) Validate() error {
 	}
 	if r.Step < 0 || r.Step > messages.MaxStepsOf {
 		return &messages.FieldError{Field: "step", Reason: "must be the number of a step, from 1"}
+	}
+	if r.StepID != "" {
+		if r.Step != 0 {
+			return &messages.FieldError{Field: "stepId", Reason: "step is set too: give one of them"}
+		}
+		if err := strict.CheckToken("stepId", r.StepID); err != nil {
+			return err
+		}
 	}
 	if err := strict.CheckText("comment", r.Comment, maxComment); err != nil {
 		return err
@@ -76,7 +85,10 @@ type Feedback struct {
 	Comment string            `json:"comment,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Step    int               `json:"step,omitempty"`
+	StepID  string            `json:"stepId,omitempty"` // of the plan's step
 	By      string            `json:"by,omitempty"`
+	// Memory is what becomes of the run's example in long-term memory, once the run has ended: its agent learns.
+	Memory *messages.MemoryChange `json:"memory,omitempty"`
 }
 
 // Says reports whether two feedbacks say the same, whenever they were given.
@@ -89,5 +101,5 @@ func (f *Feedback) Says(o *Feedback) bool {
 			return false
 		}
 	}
-	return f.Run == o.Run && f.ID == o.ID && f.Comment == o.Comment && f.Step == o.Step && f.By == o.By
+	return f.Run == o.Run && f.ID == o.ID && f.Comment == o.Comment && f.Step == o.Step && f.StepID == o.StepID && f.By == o.By
 }

@@ -112,8 +112,12 @@ var kinds = sync.OnceValue(func() table {
 		),
 		KindFilesSaved: kind[FilesSaved](heads((*FilesSaved).head), placed((*Head).placeWorkspace), keptAs((*FilesSaved).forked)),
 		KindMemoryWritten: kind[MemoryWritten](
-			kept(), hides(func(r *MemoryWritten, w *Shown) Record { return r.shownBy(w) }),
+			keptAs(func(r *MemoryWritten) (*MemoryWritten, bool) { return r, !r.Learned }), hides(func(r *MemoryWritten, w *Shown) Record { return r.shownBy(w) }),
 			shows(messages.EventMemoryWrite, (*MemoryWritten).data).when(func(r *MemoryWritten) bool { return len(r.Changes) > 0 }),
+		),
+		KindMemoryRecalled: kind[MemoryRecalled](
+			kept(), hides(func(r *MemoryRecalled, w *Shown) Record { return r.shownBy(w) }),
+			shows(messages.EventMemoryRecalled, (*MemoryRecalled).data),
 		),
 		KindWithdrawn: kind[Withdrawn](
 			heads((*Withdrawn).head), stands((*Withdrawn).stands), resent(), hidesText(func(r *Withdrawn) *string { return &r.Reason }),

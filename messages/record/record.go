@@ -10,7 +10,7 @@ import (
 // Record is one fact in a run's log. A record carries everything that the events derived from it need.
 //
 // Only the owner writes: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *PolicyApplied *Recalled *Summarised *Lined *Delegated *FilesSaved *MemoryWritten. Control records, which any process may
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *PolicyApplied *Recalled *Summarised *Lined *Delegated *FilesSaved *MemoryWritten *MemoryRecalled. Control records, which any process may
 // append: *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered *ChildEnded *Withdrawn.
 type Record interface{ Kind() Kind }
 
@@ -49,6 +49,7 @@ const (
 	KindWithdrawn       Kind = "withdrawn"
 	KindFilesSaved      Kind = "files_saved"
 	KindMemoryWritten   Kind = "memory_written"
+	KindMemoryRecalled  Kind = "memory_recalled"
 )
 
 // Started pins what the run is. It is the first record of every log.

@@ -224,6 +224,7 @@ func (w *Shown) ofEnd(r *Finished) *Finished {
 	c := *r
 	end := &c.Result
 	end.MemoryDeltas = w.changes(end.MemoryDeltas)
+	end.Provenance = w.provenance(end.Provenance)
 	if s, ok := end.Result.(string); ok {
 		end.Result = w.text(s)
 	}
@@ -232,6 +233,19 @@ func (w *Shown) ofEnd(r *Finished) *Finished {
 		why := *end.Error
 		why.Message = w.text(why.Message)
 		end.Error = &why
+	}
+	return &c
+}
+
+// provenance is what a result says it came from. The names of documents are texts of others.
+func (w *Shown) provenance(p *messages.Provenance) *messages.Provenance {
+	if p == nil || len(p.Memories) == 0 {
+		return p
+	}
+	c := *p
+	c.Memories = slices.Clone(p.Memories)
+	for i := range c.Memories {
+		c.Memories[i].Document = w.text(c.Memories[i].Document)
 	}
 	return &c
 }

@@ -103,6 +103,17 @@ func (s *State) note(r record.Record) {
 		if r.Dropped > 0 {
 			s.warn("the first %d messages of the session no longer fit and were left out", r.Dropped)
 		}
+	case *record.MemoryWritten:
+		if r.Error != "" {
+			s.warn("the run did not become an example: %s", r.Error)
+		}
+	case *record.MemoryRecalled:
+		if r.Error != "" {
+			s.warn("long-term memory could not be searched: %s", r.Error)
+		}
+		if r.Degraded != "" {
+			s.warn("long-term memory was searched without %s", r.Degraded)
+		}
 	case *record.Summarised:
 		if r.Error != nil {
 			s.warn("the session could not be summed up: %s (%s)", r.Error.Message, r.Error.Code)

@@ -24,7 +24,7 @@ type CallModel struct {
 	Tools    []messages.ToolSpec
 	Format   *Format          // of the reply's text; nil: free
 	Purpose  messages.Purpose // empty: a turn of the conversation in the transcript
-	Recalled int              // of the Messages after the system's: those of earlier runs of the session
+	Recalled int              // of the Messages after the system's: those of earlier runs of the session, and of memory
 	Summary  bool             // of the session's older part, before the first step; Step is 0
 }
 

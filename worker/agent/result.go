@@ -66,7 +66,7 @@ func value(answer string) json.RawMessage {
 
 // provenance says what made the result.
 func (s *State) provenance() *messages.Provenance {
-	p := &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision}
+	p := &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision, Memories: s.memoriesUsed()}
 	if s.Agent.Planner != messages.PlannerTools {
 		p.Planner = s.Agent.Planner
 	}

@@ -16,8 +16,8 @@ type JoinSession struct{}
 
 func (*JoinSession) action() {}
 
-// Next is what a run does next: its session comes before its plan, and the conversation so far before what is new in
-// the run. Without turns a session is only a name.
+// Next is what a run does next: its session comes before its plan, and what it remembers before its first model call. The conversation so
+// far and the memories go before what is new in the run. Without turns a session is only a name.
 func (s *State) Next(p Planner, turns bool) Action {
 	if turns && s.Task.Session != "" && s.Cancel == nil && s.Failure == nil {
 		switch {
@@ -28,8 +28,15 @@ func (s *State) Next(p Planner, turns bool) Action {
 		}
 	}
 	next := p.Plan(s)
+	if end, ends := next.(*Finish); ends && s.learns(end) {
+		return &LearnExample{Text: s.Example(end.Summary)}
+	}
 	call, ok := next.(*CallModel)
-	if !ok || len(s.Recalled) == 0 {
+	if ok && s.recalls() {
+		return &RecallMemories{}
+	}
+	memories := s.memories()
+	if !ok || len(s.Recalled)+len(memories) == 0 {
 		return next
 	}
 	with := *call
@@ -37,12 +44,12 @@ func (s *State) Next(p Planner, turns bool) Action {
 	for at < len(call.Messages) && call.Messages[at].Role == messages.RoleSystem {
 		at++
 	}
-	with.Recalled = len(s.Recalled)
+	with.Recalled = len(s.Recalled) + len(memories)
 	said := s.Recalled
 	if len(call.Tools) == 0 { // providers refuse calls in a request without tools
 		said = spoken(said)
 	}
-	with.Messages = slices.Insert(slices.Clone(call.Messages), at, said...)
+	with.Messages = slices.Insert(slices.Clone(call.Messages), at, slices.Concat(said, memories)...)
 	return &with
 }
 

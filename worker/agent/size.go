@@ -32,6 +32,11 @@ func (s *State) size() int {
 			n += sizeOf(said[i].Content)
 		}
 	}
+	if s.Remembered != nil {
+		for i := range s.Remembered.Memories {
+			n += len(s.Remembered.Memories[i].Text)
+		}
+	}
 	for i := range s.Open {
 		n += len(s.Open[i].Call.Arguments)
 		if r := s.Open[i].Result; r != nil {

@@ -81,6 +81,9 @@ type State struct {
 
 	Files *record.FilesSaved `json:"files,omitempty"` // as they are; nil: none were saved
 
+	Learned    bool                   `json:"learned,omitempty"`    // it has become an example, or it was tried
+	Remembered *record.MemoryRecalled `json:"remembered,omitempty"` // of long-term memory, which goes before the Transcript; nil: it was not searched
+
 	Scratchpad   scratchpad.Pad          `json:"scratchpad,omitzero"`
 	PassedOn     []scratchpad.Note       `json:"passedOn,omitempty"`     // the scratchpad of its session, which it does not use
 	MemoryDeltas []messages.MemoryChange `json:"memoryDeltas,omitempty"` // the first of them, as results show them
@@ -251,6 +254,8 @@ func (s *State) Advance(r record.Record) error {
 		s.Files = r
 	case *record.MemoryWritten:
 		s.remember(r)
+	case *record.MemoryRecalled:
+		s.recollect(r)
 	case *record.Released, *record.Lost, *record.SessionGranted, *record.Lined, *record.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)

@@ -159,6 +159,8 @@ func action(e *messages.Event) string {
 			words = append(words, c.Memory+" "+c.Op+" "+c.Name)
 		}
 		return "memory " + strings.Join(words, ", ")
+	case messages.EventMemoryRecalled:
+		return fmt.Sprintf("memory recalled %d", len(data[messages.MemoryRecalled](e).Memories))
 	case messages.EventRunFinished:
 		d := data[messages.RunFinished](e)
 		if d.Result.Status == messages.StatusFailed && d.Result.Error != nil {

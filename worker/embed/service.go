@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/limits"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -32,6 +33,7 @@ type Config struct {
 	Prompts   PromptStore                                  // has the prompt that Agent names; default: it must name none
 	Prices    runner.Prices                                // default: every price is unknown
 	Secrets   *policy.Redactor                             // taken out of what models and tools say; default: none
+	Memory    longterm.Store                               // what the agent recalls before it begins, and learns; default: none, and both fail
 	Now       func() time.Time                             // default: the time in UTC
 	Log       *slog.Logger                                 // default: discard
 }
@@ -126,7 +128,7 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 		Agent:   func(context.Context, string) (messages.Definition, error) { return s.cfg.Agent, nil },
 		Prompt:  s.prompt(),
 		Rates:   &s.rates,
-		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, AgentHook: s.cfg.AgentHook,
+		Secrets: s.cfg.Secrets, Memory: s.cfg.Memory, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, AgentHook: s.cfg.AgentHook,
 	})
 	return x, nil
 }

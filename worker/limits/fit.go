@@ -36,7 +36,7 @@ func (g *Fit) Lacks(n *messages.Needs) string { return n.Missing(g.Has, g.Labels
 // Before implements Gate.
 func (g *Fit) Before(s *agent.State, next agent.Action) Verdict {
 	switch next.(type) {
-	case *agent.Finish, *agent.Park: // they need nothing
+	case *agent.Finish, *agent.Park, *agent.LearnExample: // they need nothing
 		return Verdict{}
 	}
 	if g.fits || g.Roster == nil {

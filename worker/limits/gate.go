@@ -109,9 +109,14 @@ func orPass(g Gate) Gate {
 	return g
 }
 
+// ends reports whether a run is about to end: nothing holds it back then.
 func ends(a agent.Action) bool {
-	_, ok := a.(*agent.Finish)
-	return ok
+	switch a.(type) {
+	case *agent.Finish, *agent.LearnExample:
+		return true
+	default:
+		return false
+	}
 }
 
 // park holds a run for a reason, no longer than until its time is over.

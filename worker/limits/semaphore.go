@@ -41,7 +41,7 @@ func (g *Semaphore) Before(s *agent.State, next agent.Action) Verdict {
 		return Verdict{}
 	}
 	switch next.(type) {
-	case *agent.CallModel, *agent.CallTools:
+	case *agent.CallModel, *agent.CallTools, *agent.RecallMemories:
 	case *agent.CollectChildren:
 		if s.Task.Workspace == "" { // else it may write a file: the files must be those of the workspace by then
 			return Verdict{}

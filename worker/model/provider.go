@@ -26,7 +26,7 @@ type Request struct {
 	Models      []string // instead of Model, for a Router: in order of priority
 	MaxPrice    *float64 // for a Router: USD per million tokens, of input and of output each; nil: no ceiling
 	Messages    []messages.Message
-	Recalled    int // of the Messages after the system's: those of earlier runs of the session. Not for the model
+	Recalled    int // of the Messages after the system's: those of earlier runs of the session, and of memory. Not for the model
 	Tools       []messages.ToolSpec
 	MaxTokens   int                    // of the reply; 0: the provider's default
 	Temperature *float64               // nil: the provider's default

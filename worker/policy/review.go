@@ -65,6 +65,14 @@ func (r *review) judge(rec record.Record) {
 		r.start(rec)
 	case *record.Recalled:
 		r.had = append(r.had, rec.Used...)
+	case *record.MemoryRecalled:
+		for i := range rec.Memories {
+			_, found, _ := r.rules.Text(messages.PolicyOutput, messages.ToolRecall, rec.Memories[i].Text)
+			r.add(0, messages.ToolRecall, found...)
+		}
+		if len(rec.Memories) > 0 {
+			r.had = append(r.had, messages.ToolRecall)
+		}
 	case *record.ChildEnded:
 		if r.had = append(r.had, rec.Used...); rec.Cost != nil {
 			r.cost += *rec.Cost

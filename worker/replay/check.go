@@ -190,6 +190,8 @@ func judge(s *agent.State, a agent.Action, r record.Record) verdict {
 		default:
 			return differs
 		}
+	case *agent.RecallMemories, *agent.LearnExample: // what they bring is no decision
+		return differs
 	case *agent.JoinSession:
 		park, ok := r.(*record.Parked)
 		return verdictOf(ok && park.Reason == queue.ParkSession)
@@ -287,6 +289,10 @@ func describe(s *agent.State, a agent.Action) string {
 		return "call tools"
 	case *agent.JoinSession:
 		return "wait for its turn in the session"
+	case *agent.RecallMemories:
+		return "search long-term memory"
+	case *agent.LearnExample:
+		return "become an example"
 	case *agent.Park:
 		return "park for " + a.Parked.Reason
 	case *agent.Finish:

@@ -65,7 +65,7 @@ func (x *decider) decide(s *agent.State) (decisions []record.Record, action agen
 			if len(entailed) == 0 {
 				return decisions, a, nil
 			}
-		case *agent.CallTools, *agent.JoinSession:
+		case *agent.CallTools, *agent.JoinSession, *agent.RecallMemories, *agent.LearnExample:
 			return decisions, a, nil
 		case *agent.Decide:
 		case *agent.Park:

@@ -30,6 +30,7 @@ type execution struct {
 	tools        toolWork
 	files        claimFiles
 	conversation conversation
+	memories     memoryWork
 	claims       claimer
 	settle       settlement
 
@@ -60,6 +61,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
 	x.files = claimFiles{job: j, journal: &x.journal, permits: &x.limits.Semaphore}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
+	x.memories = memoryWork{job: j, journal: &x.journal, own: &x.own, rules: &x.rules}
 	return x
 }
 
@@ -154,6 +156,13 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.conversation.joinSession(ctx)
+		case *agent.RecallMemories:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.memories.recall(ctx)
+		case *agent.LearnExample:
+			action, err = x.memories.learn(ctx, a)
 		case *agent.AcquirePermits:
 			if x.draining() {
 				return ErrShutdown

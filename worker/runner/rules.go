@@ -61,7 +61,7 @@ func (x *policyWork) made(d *messages.Definition, above []record.RulesFor) (*pol
 func (x *policyWork) beforeCalls(s *agent.State, next agent.Action) (v limits.Verdict) {
 	rules := x.of(s.Agent)
 	if x.broken != nil {
-		if _, ends := next.(*agent.Finish); !ends {
+		if _, ends := next.(*agent.Finish); !ends { // nor does it become an example
 			v.Instead = &agent.Finish{Status: messages.StatusFailed, Err: &messages.RunError{Code: messages.CodePolicy, Message: x.broken.Error()}}
 		}
 		return v

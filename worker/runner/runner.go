@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -59,6 +60,7 @@ type Config struct {
 	// LiveOutput shows what programs of tools write while they run, no more than events may show; default: it is not shown.
 	LiveOutput    func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) LiveOutput
 	Conversations Cache                                 // keeps the conversation of each session, as Cache does states; default: none
+	Memory        longterm.Store                        // what agents recall before they begin, and learn; default: none, and both fail
 	Prices        Prices                                // default: every price is unknown
 	Hooks         []Hook                                // called in every run, before the agent's own
 	AgentHook     func(messages.Hook) (HookFunc, error) // makes an agent's hook, or says why not; default: they are refused

@@ -56,6 +56,14 @@ func (x *voice) recountOne(ctx context.Context, r record.Record) {
 	case *record.HookFailed:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
 			slog.Bool("fatal", r.Fatal))
+	case *record.MemoryRecalled:
+		if r.Error != "" {
+			x.say(ctx, slog.LevelWarn, "long-term memory could not be searched", x.said("err", r.Error), slog.Bool("fatal", r.Fatal))
+			return
+		}
+		x.debug(ctx, x.state().Step, "long-term memory searched", func() []slog.Attr {
+			return []slog.Attr{slog.Int("found", len(r.Memories)), slog.Int64("millis", r.Millis)}
+		})
 	case *record.PolicyApplied:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "policy applied", slog.String("action", r.Action), slog.String("point", string(r.Point)),
 			slog.String("rule", r.Rule), slog.String("source", r.Source), x.said("tool", r.Tool))

@@ -653,6 +653,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask", wreck, doom}}
 			p.w.approves(&d)
 			p.w.speaks(&d)
+			p.w.remembers(&d)
 			p.w.rate.define(&d)
 			d.SetDefaults()
 			if p.w.seed%6 == 5 { // it warns, and asks for every second model call
@@ -665,6 +666,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 		Hooks: p.hooks(), Rates: simCounter{p},
 	}
 	p.w.files.work(p, &cfg)
+	p.memory(&cfg)
 	return simRunner{runner.New(cfg), p.w}
 }
 

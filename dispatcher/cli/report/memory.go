@@ -29,3 +29,27 @@ func memoryWritten(d messages.MemoryWritten) render.Line {
 	}
 	return line
 }
+
+// memoryRecalled tells what a run begins with, and where it came from.
+func memoryRecalled(d messages.MemoryRecalled) render.Line {
+	switch {
+	case d.Error != "":
+		return render.Line{Mark: render.Attention, Text: "long-term memory could not be searched: " + d.Error}
+	case len(d.Memories) == 0:
+		return render.Line{Mark: render.Info, Text: "long-term memory: nothing about the task"}
+	}
+	line := render.Line{Mark: render.Info, Text: fmt.Sprintf("long-term memory: %d recalled", len(d.Memories)+d.More)}
+	for _, m := range d.Memories[:min(len(d.Memories), maxMemoriesTold)] {
+		line.Text += fmt.Sprintf("; %s/%s", m.Collection, m.ID)
+		switch {
+		case m.Document != "":
+			line.Text += fmt.Sprintf(" (%s, part %d)", m.Document, m.Part)
+		case m.Run != "":
+			line.Text += fmt.Sprintf(" (run %s)", m.Run)
+		}
+	}
+	return line
+}
+
+// maxMemoriesTold bounds the memories that a line names.
+const maxMemoriesTold = 3

@@ -68,6 +68,8 @@ func (r *run) tell(e *messages.Event) render.Line {
 		})
 	case messages.EventMemoryWrite:
 		return told(e, memoryWritten)
+	case messages.EventMemoryRecalled:
+		return told(e, memoryRecalled)
 	case messages.EventSteered:
 		return told(e, r.steered)
 	case messages.EventDelegated:

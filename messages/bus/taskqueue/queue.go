@@ -62,6 +62,19 @@ func (tq *Queue) Net(ctx context.Context, run messages.Ref, control string, at t
 	return tq.schedule(ctx, run, run.NetSubject(control), at, messages.Wake{Errand: messages.ErrandNet})
 }
 
+// Learn publishes the errand that tells long-term memory of a rating, under an id: it is stored once for that.
+func (tq *Queue) Learn(ctx context.Context, run messages.Ref, id string, rating messages.Rating) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(messages.Wake{Errand: messages.ErrandLearn, Rating: &rating})
+	if err != nil {
+		return fmt.Errorf("encode errand: %w", err)
+	}
+	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{bus.HeaderMsgID: {run.MsgID() + ".learn." + id}}, Data: body})
+	return err
+}
+
 // schedule publishes an errand at a time, once per subject.
 func (tq *Queue) schedule(ctx context.Context, run messages.Ref, subject string, at time.Time, w messages.Wake) error {
 	if err := run.Check(); err != nil {
