@@ -137,7 +137,7 @@ type Caller struct {
 func getCallerOperation() operation {
 	return operation{
 		method: "GET", path: "/v1/caller", id: "getCaller", needs: control.Read, tag: "keys", summary: "Get who makes this request, and what it may do",
-		text: "The key or the subject of the JWT, its tenant, roles and permissions. Without authentication every caller has all permissions.",
+		text:  "The key or the subject of the JWT, its tenant, roles and permissions. Without authentication every caller has all permissions.",
 		reply: Caller{}, answer: caller,
 	}
 }
