@@ -29,8 +29,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // pages are the first parts of the paths that the pages show; the rest says of what.
 var pages = []string{
-	"runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "quotas", "pauses",
-	"keys", "workers", "audit", "memory", "workspaces", "sign-in",
+	"runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "workers",
+	"quotas", "keys", "audit",
 }
 
 // asset is a file as it is sent.

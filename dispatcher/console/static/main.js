@@ -9,6 +9,20 @@ import { plain } from "./app/format.js";
 const views = /** @type {Record<string, {name: string, key: string, needs?: string, load: () => Promise<{View: any}>, hidden?: boolean}>} */ ({
   "": { name: "Overview", key: "o", load: () => import("./views/overview.js") },
   runs: { name: "Runs", key: "r", load: () => import("./views/runs.js") },
+  inbox: { name: "Inbox", key: "i", load: () => import("./views/inbox.js") },
+  try: { name: "Try it", key: "t", load: () => import("./views/try.js") },
+  agents: { name: "Agents", key: "a", load: () => import("./views/agents.js") },
+  prompts: { name: "Prompts", key: "p", load: () => import("./views/prompts.js") },
+  sessions: { name: "Sessions", key: "s", load: () => import("./views/sessions.js") },
+  batches: { name: "Batches", key: "b", load: () => import("./views/batches.js") },
+  schedules: { name: "Schedules", key: "c", load: () => import("./views/schedules.js") },
+  lanes: { name: "Lanes", key: "l", load: () => import("./views/lanes.js") },
+  "dead-letters": { name: "Dead letters", key: "d", load: () => import("./views/dead.js") },
+  workspaces: { name: "Workspaces", key: "f", load: () => import("./views/workspaces.js") },
+  workers: { name: "Workers", key: "w", needs: "read-fleet", load: () => import("./views/workers.js") },
+  quotas: { name: "Quotas", key: "q", needs: "read-fleet", load: () => import("./views/quotas.js") },
+  keys: { name: "API keys", key: "k", needs: "manage-keys", load: () => import("./views/keys.js") },
+  audit: { name: "Audit", key: "u", needs: "administer", load: () => import("./views/audit.js") },
 });
 const details = /** @type {Record<string, () => Promise<{View: any}>>} */ ({
   runs: () => import("./views/run.js"),

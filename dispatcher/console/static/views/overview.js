@@ -15,17 +15,17 @@ export function View() {
   const dead = useLoad((signal) => ask("/v1/dead-letters", { query: { limit: 1 }, signal }), [], { every: 15_000 });
   const t = stats.data?.total;
   const ws = workers.data?.workers ?? [];
-  const queued = (lanes.data?.lanes ?? []).reduce((/** @type {number} */ n, /** @type {any} */ l) => n + (l.waiting ?? l.depth ?? l.count ?? 0), 0);
+  const queued = (lanes.data?.lanes ?? []).reduce((/** @type {number} */ n, /** @type {any} */ l) => n + (l.queued), 0);
   return html`<${Page} title="Overview" lead="The last 24 hours">
     <section class="cards" aria-label="Figures">
       <${Figure} title="Runs" value=${t && count(t.runs)} href=${to("/runs")}>${t?.runs ? `${Math.round((t.successRate ?? 0) * 100)} % completed` : ""}<//>
       <${Figure} title="Failed" value=${t && count(t.statuses?.failed ?? 0)} href=${to("/runs", { status: "failed" })} />
       <${Figure} title="Spent" value=${t && (cost(t.cost) || "unknown")}>${t?.tokens ? `${count(t.tokens)} tokens` : ""}<//>
       <${Figure} title="Time of a run" value=${t && (t.runs ? duration(t.p50Ms) : "–")}>${t?.runs ? `95 % within ${duration(t.p95Ms)}` : ""}<//>
-      <${Figure} title="Waiting in the queue" value=${lanes.data && count(queued)} />
-      ${may("read-fleet") && html`<${Figure} title="Workers" value=${workers.data && count(ws.length)}>${ws.length ? `${count(ws.reduce((/** @type {number} */ n, /** @type {any} */ w) => n + w.busy, 0))} of ${count(ws.reduce((/** @type {number} */ n, /** @type {any} */ w) => n + w.slots, 0))} slots are busy` : workers.data ? "No worker answers: start one with longshore worker" : ""}<//>`}
-      <${Figure} title="Wait for an approval" value=${waits.data && count(waits.data.approvals.length)}>${waits.data?.more ? "and more" : ""}<//>
-      <${Figure} title="Dead letters" value=${dead.data && ((dead.data.letters ?? dead.data.deadLetters ?? dead.data.dead ?? []).length ? "some" : "none")} />
+      <${Figure} title="Waiting in the queue" value=${lanes.data && count(queued)} href=${to("/lanes")} />
+      ${may("read-fleet") && html`<${Figure} title="Workers" href=${to("/workers")} value=${workers.data && count(ws.length)}>${ws.length ? `${count(ws.reduce((/** @type {number} */ n, /** @type {any} */ w) => n + w.busy, 0))} of ${count(ws.reduce((/** @type {number} */ n, /** @type {any} */ w) => n + w.slots, 0))} slots are busy` : workers.data ? "No worker answers: start one with longshore worker" : ""}<//>`}
+      <${Figure} title="Wait for an approval" href=${to("/inbox")} value=${waits.data && count(waits.data.approvals.length)}>${waits.data?.more ? "and more" : ""}<//>
+      <${Figure} title="Dead letters" href=${to("/dead-letters")} value=${dead.data && (dead.data.letters.length ? "some" : "none")} />
     </section>
     <h2>Newest runs</h2>
     <${Loaded} of=${runs} rows=${6}>${(/** @type {any} */ list) => (list.runs.length === 0 ? html`<${Empty} title="Nothing has run yet" command='longshore submit "Write a haiku into haiku.txt"'>Submit a task, and watch it here:<//>`

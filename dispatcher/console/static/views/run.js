@@ -211,13 +211,13 @@ function Records({ path }) {
   const [after, setAfter] = useState("");
   const log = useLoad((signal) => ask(`${path}/log`, { query: { after, limit: 50 }, signal }), [path, after]);
   return html`<${Loaded} of=${log}>${(/** @type {any} */ l) => html`<div class="stack">${l.entries.map((/** @type {any} */ e) => html`<details class="card" key=${e.seq}><summary><b>${e.seq}</b> ${e.head.kinds.map((/** @type {string} */ k) => html`<code>${k}</code> `)} <${Time} at=${e.head.time} /></summary><${Raw} value=${e} /></details>`)}
-    <p class="row">${after && html`<button onClick=${() => setAfter("")}>First</button>`}${l.next ? html`<button onClick=${() => setAfter(String(l.next))}>More</button>` : ""}</p></div>`}<//>`;
+    <p class="row">${after && html`<button onClick=${() => setAfter("")}>First</button>`}${l.more && l.entries.length ? html`<button onClick=${() => setAfter(String(l.entries[l.entries.length - 1].seq))}>More</button>` : ""}</p></div>`}<//>`;
 }
 
 /** @param {{path: string}} props */
 function Logs({ path }) {
   const logs = useLoad((signal) => ask(`${path}/logs`, { query: { limit: 500 }, signal }), [path], { every: 5000 });
-  return html`<${Loaded} of=${logs}>${(/** @type {any} */ l) => { const lines = l.lines ?? l.entries ?? l.logs ?? []; return lines.length ? html`<div class="scroll"><table><tbody>${lines.map((/** @type {any} */ e, /** @type {number} */ i) => html`<tr key=${i}><td><${Time} at=${e.time} /></td><td><${Status} of=${String(e.level).toLowerCase()} /></td><td>${plain(e.message ?? e.msg, 1000)} <span class="faint">${plain(e.attrs ?? e.fields ?? "", 600)}</span></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No process has logged anything about this run" />`; }}<//>`;
+  return html`<${Loaded} of=${logs}>${(/** @type {any} */ l) => (l.entries.length ? html`<div class="scroll"><table><tbody>${l.entries.map((/** @type {any} */ e) => html`<tr key=${e.seq}><td><${Time} at=${e.timestamp} /></td><td><${Status} of=${e.level} /></td><td>${plain(e.component, 40)}</td><td>${plain(e.message, 1000)} <span class="faint">${plain(e.data ?? "", 600)}</span></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No process has logged anything about this run" />`)}<//>`;
 }
 
 /** @param {{path: string}} props */
@@ -234,13 +234,19 @@ function Steer({ path, close }) {
     <div class="actions"><${Act} class="main" needs="submit" disabled=${!text.trim()} done="Sent" act=${async () => { await ask(`${path}/steer`, { method: "POST", body: { message: text } }); close(); }}>Send<//></div><//>`;
 }
 
+/** An agent as people write it: name, or name@revision. @param {string} text */
+function agentOf(text) {
+  const [agent, revision] = text.trim().split("@");
+  return { ...(agent ? { agent } : {}), ...(revision ? { revision: Number(revision) } : {}) };
+}
+
 /** @param {{path: string, run: import("../app/fold.js").Run, close: () => void}} props */
 function Fork({ path, run, close }) {
   const [at, setAt] = useState(String(run.steps.length || 1));
   const [model, setModel] = useState("");
   const [agent, setAgent] = useState("");
   const [made, setMade] = useState("");
-  const act = async () => setMade((await ask(`${path}/fork`, { method: "POST", body: { at: Number(at), ...(model ? { model } : {}), ...(agent ? { agent } : {}) } })).id);
+  const act = async () => setMade((await ask(`${path}/fork`, { method: "POST", body: { at: Number(at), ...(model ? { model } : {}), ...agentOf(agent) } })).id);
   return html`<${Dialog} title="Fork this run" onClose=${close}><p class="faint">A new run keeps the steps before this one and does the rest again.</p>
     <${Field} label="From step"><input type="number" min="1" max=${run.steps.length || 1} value=${at} onInput=${(/** @type {any} */ e) => setAt(e.target.value)} /><//>
     <${Field} label="Model" hint="provider/model; empty: the same"><input value=${model} spellcheck=${false} onInput=${(/** @type {any} */ e) => setModel(e.target.value)} /><//>
