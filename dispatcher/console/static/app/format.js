@@ -19,7 +19,8 @@ export function ago(time, now = Date.now()) {
   if (!time) return "";
   const ms = now - Date.parse(time);
   if (Math.abs(ms) < 1000) return "now";
-  return ms > 0 ? `${duration(Math.floor(ms / 1000) * 1000).replace(/ \d+ (s|min|h)$/, "")} ago` : `in ${duration(Math.ceil(-ms / 1000) * 1000)}`;
+  const rough = duration(Math.abs(ms)).replace(/\.\d/, "").replace(/^(\d+ (?:min|h|d)) .*$/, "$1");
+  return ms > 0 ? `${rough} ago` : `in ${rough}`;
 }
 
 /** @param {string} time */

@@ -126,8 +126,8 @@ export function Dialog({ title, onClose, children, wide }) {
   </dialog>`;
 }
 
-/** A labelled field of a form. @param {{label: string, hint?: string, error?: string, children: any}} props */
-export const Field = ({ label, hint, error, children }) => html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}${error && html`<small class="bad" role="alert">${error}</small>`}</label>`;
+/** A labelled field of a form. @param {{label: string, hint?: string, error?: string, wide?: boolean, children: any}} props */
+export const Field = ({ label, hint, error, wide, children }) => html`<label class=${wide ? "field wide" : "field"}><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}${error && html`<small class="bad" role="alert">${error}</small>`}</label>`;
 
 /** Tabs that the address keeps. @param {{tabs: [string, string][], at: string, href: (tab: string) => string, label: string}} props */
 export const Tabs = ({ tabs, at, href, label }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(([id, name]) => html`<a key=${id} href=${href(id)} aria-current=${id === at ? "page" : undefined}>${name}</a>`)}</nav>`;

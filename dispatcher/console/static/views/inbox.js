@@ -29,7 +29,7 @@ export function View() {
   return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. To decide needs the role approver."}>
     <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.items.length === 0 ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
       : html`<div class="stack">${l.items.map((/** @type {any} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${`${a.id} ${a.call ?? ""}`} onFocusIn=${() => setAt(i)}>
-          <p class="row"><b>${plain(a.tool ?? a.kind, 100)}</b> for <${RunLink} id=${a.id} /> of ${plain(a.agent, 64)}, since <${Time} at=${a.since} />${a.until ? html`; without a decision the call is denied <${Time} at=${a.until} />` : ""}</p>
+          <p><b>${plain(a.tool ?? a.kind, 100)}</b> for <${RunLink} id=${a.id} /> of ${plain(a.agent, 64)}, since <${Time} at=${a.since} />${a.until ? html`. Without a decision it is denied <${Time} at=${a.until} />` : ""}.</p>
           ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
         </section>`)}</div>${l.more && html`<p class="faint">There are more.</p>`}`)}<//>
   <//>`;

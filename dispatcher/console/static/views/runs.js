@@ -62,7 +62,7 @@ export function View() {
 function Filters({ query }) {
   const change = (/** @type {string} */ name) => (/** @type {Event} */ e) => refine({ [name]: /** @type {HTMLInputElement} */ (e.target).value.trim(), after: "" });
   return html`<search class="filters">
-    <${Field} label="Text"><input type="search" data-search value=${query.q} placeholder="words of the task or the result" onChange=${change("q")} /><//>
+    <${Field} label="Text" wide><input type="search" data-search value=${query.q} placeholder="words of the task or the result" onChange=${change("q")} /><//>
     <${Field} label="Status"><select value=${query.status} onChange=${change("status")}><option value="">any</option>${statuses.map((s) => html`<option key=${s}>${s}</option>`)}</select><//>
     <${Field} label="Agent"><input value=${query.agent} spellcheck=${false} onChange=${change("agent")} /><//>
     <${Field} label="Label"><input value=${query.label} placeholder="key=value" spellcheck=${false} onChange=${change("label")} /><//>
