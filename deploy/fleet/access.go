@@ -72,7 +72,7 @@ func newCookies(ring *keyring.Keyring) (*cookies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key for cookies: %w", err)
 	}
-	own, err := cipher.NewGCMWithRandomNonce(block)
+	own, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, fmt.Errorf("make a key for cookies: %w", err)
 	}
@@ -82,7 +82,9 @@ func newCookies(ring *keyring.Keyring) (*cookies, error) {
 // Seal implements api.Cookies.
 func (c *cookies) Seal(ctx context.Context, plain []byte) ([]byte, error) {
 	if c.own != nil {
-		return c.own.Seal(nil, nil, plain, nil), nil
+		nonce := make([]byte, c.own.NonceSize())
+		_, _ = rand.Read(nonce)
+		return c.own.Seal(nonce, nonce, plain, nil), nil
 	}
 	return c.ring.Seal(ctx, cookieTenant, plain, keyring.Bind("console session"))
 }
@@ -90,7 +92,11 @@ func (c *cookies) Seal(ctx context.Context, plain []byte) ([]byte, error) {
 // Open implements api.Cookies.
 func (c *cookies) Open(ctx context.Context, sealed []byte) ([]byte, error) {
 	if c.own != nil {
-		return c.own.Open(nil, nil, sealed, nil)
+		n := c.own.NonceSize()
+		if len(sealed) < n {
+			return nil, keyring.ErrDamaged
+		}
+		return c.own.Open(nil, sealed[:n], sealed[n:], nil)
 	}
 	if !keyring.Sealed(sealed) {
 		return nil, keyring.ErrDamaged

@@ -107,7 +107,7 @@ func TestARevokedKeyEndsItsSession(t *testing.T) {
 	key := g.key("acme", control.RoleViewer)
 	c := g.signIn(key)
 	g.do("GET", "/v1/caller", "", http.StatusOK, nil, cookie(c)...)
-	id := strings.Split(strings.TrimPrefix(key[1], "Bearer lsk_"), "_")[0]
+	id, _, _ := strings.Cut(strings.TrimPrefix(key[1], "Bearer lsk_"), "_")
 	if _, err := g.client.Keys().Revoke(t.Context(), id, "test"); err != nil {
 		t.Fatal(err)
 	}

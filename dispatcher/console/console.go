@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -26,12 +27,6 @@ var files embed.FS
 // markup, no frame, and markup becomes part of a page only through the library that sanitizes it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
-
-// pages are the first parts of the paths that the pages show; the rest says of what.
-var pages = []string{
-	"runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "workers",
-	"quotas", "keys", "audit",
-}
 
 // asset is a file as it is sent.
 type asset struct {
@@ -105,10 +100,16 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r)
 }
 
-// isPage reports whether a path is one of a page.
+// isPage reports whether a path is one of a page. Its first part names the view, the rest says of what.
 func isPage(p string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	return p == "/" || slices.Contains(pages, first)
+	switch first {
+	case "runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "workers",
+		"quotas", "keys", "audit":
+		return true
+	default:
+		return p == "/"
+	}
 }
 
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +133,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 		data = a.packed
 	}
-	h.Set("Content-Length", fmt.Sprint(len(data)))
+	h.Set("Content-Length", strconv.Itoa(len(data)))
 	if r.Method == http.MethodHead {
 		return
 	}

@@ -133,7 +133,13 @@ func TestTheRestIsTheAPI(t *testing.T) {
 func TestVendor(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
-	var vendored []struct{ File, Package, Version, License, SHA256 string }
+	var vendored []struct {
+		File    string `json:"file"`
+		Package string `json:"package"`
+		Version string `json:"version"`
+		License string `json:"license"`
+		SHA256  string `json:"sha256"`
+	}
 	if err := json.Unmarshal(all["vendor/vendor.json"], &vendored); err != nil {
 		t.Fatal(err)
 	}
