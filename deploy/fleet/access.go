@@ -2,6 +2,10 @@ package fleet
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
 	"github.com/longshore-run/longshore/dispatcher/auth/jwks"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -25,7 +30,7 @@ type gate struct {
 }
 
 // access makes the gate that the settings ask for.
-func access(ctx context.Context, s settings.Access, keys *catalog.Catalog, denials *auth.Denials, log *slog.Logger) (*gate, error) {
+func access(ctx context.Context, s settings.Access, keys *catalog.Catalog, denials *auth.Denials, browsers api.Cookies, log *slog.Logger) (*gate, error) {
 	g := &gate{log: log}
 	if !s.On() {
 		return g, nil
@@ -43,8 +48,60 @@ func access(ctx context.Context, s settings.Access, keys *catalog.Catalog, denia
 		}
 		who.Tokens = g.jwts
 	}
-	g.api = &api.Access{Authenticator: who, Denials: denials}
+	g.api = &api.Access{Authenticator: who, Denials: denials, Cookies: browsers}
 	return g, nil
+}
+
+// cookies seals those of browsers: with the keyset, which all dispatchers have, or else with a key of this process. Then a browser must
+// sign in again after a restart, and when another dispatcher answers.
+type cookies struct {
+	ring *keyring.Keyring
+	own  cipher.AEAD
+}
+
+// cookieTenant is what the keyring knows the cookies by. They belong to no tenant.
+const cookieTenant = "_console"
+
+func newCookies(ring *keyring.Keyring) (*cookies, error) {
+	if ring.On() {
+		return &cookies{ring: ring}, nil
+	}
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, fmt.Errorf("make a key for cookies: %w", err)
+	}
+	own, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, fmt.Errorf("make a key for cookies: %w", err)
+	}
+	return &cookies{own: own}, nil
+}
+
+// Seal implements api.Cookies.
+func (c *cookies) Seal(ctx context.Context, plain []byte) ([]byte, error) {
+	if c.own != nil {
+		nonce := make([]byte, c.own.NonceSize())
+		_, _ = rand.Read(nonce)
+		return c.own.Seal(nonce, nonce, plain, nil), nil
+	}
+	return c.ring.Seal(ctx, cookieTenant, plain, keyring.Bind("console session"))
+}
+
+// Open implements api.Cookies.
+func (c *cookies) Open(ctx context.Context, sealed []byte) ([]byte, error) {
+	if c.own != nil {
+		n := c.own.NonceSize()
+		if len(sealed) < n {
+			return nil, keyring.ErrDamaged
+		}
+		return c.own.Open(nil, sealed[:n], sealed[n:], nil)
+	}
+	if !keyring.Sealed(sealed) {
+		return nil, keyring.ErrDamaged
+	}
+	return c.ring.Open(ctx, cookieTenant, sealed, keyring.Bind("console session"))
 }
 
 // run keeps the gate until ctx ends.

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/dispatcher/console"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -133,7 +134,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	gate, err := access(ctx, s.Access, stored, denials, log)
+	browsers, err := newCookies(ring)
+	if err != nil {
+		return err
+	}
+	gate, err := access(ctx, s.Access, stored, denials, browsers, log)
 	if err != nil {
 		return err
 	}
@@ -141,6 +146,10 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		Runs:    logs,
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"), Operations: operations,
 	})
+	pages, err := withConsole(front, s.HasConsole())
+	if err != nil {
+		return err
+	}
 	watch, err := watching(ctx, metrics, b, kept, svc, hub, log)
 	if err != nil {
 		return err
@@ -168,7 +177,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc, b.CheckStorage)), s.MetricsOpen), observability.ServeConfig{
+		return serve(ctx, s.HTTPAddr, beside(front, pages, observability.Handler(metrics, readiness(nc, b.CheckStorage)), s.MetricsOpen), observability.ServeConfig{
 			Certificate: cert, Log: log,
 			Connections: observability.Connections{Most: s.Connections, PerAddress: s.PerAddress},
 		}, ready)
@@ -182,10 +191,18 @@ func httpAPI(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Se
 	return api.New(cfg), cfg.Hub
 }
 
-// beside serves probes and scrapes at their paths, and everything else by the API. Probes need no authentication.
-func beside(front *api.API, probes http.Handler, open bool) http.Handler {
+// withConsole serves the pages of the console as well, where they are on.
+func withConsole(front *api.API, on bool) (http.Handler, error) {
+	if !on {
+		return front, nil
+	}
+	return console.New(front)
+}
+
+// beside serves probes and scrapes at their paths, and everything else by rest. Probes need no authentication.
+func beside(front *api.API, rest, probes http.Handler, open bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", front)
+	mux.Handle("/", rest)
 	mux.Handle("/healthz", probes)
 	mux.Handle("/readyz", probes)
 	if open {

@@ -24,8 +24,10 @@ type Access struct {
 	Denials       *auth.Denials
 	// Recheck is how often a token is looked at again during its request; default 10 s.
 	Recheck time.Duration
+	Cookies Cookies // of browsers that sign in; nil: none may
 
 	failures auth.Failures
+	origins  http.CrossOriginProtection
 }
 
 const defaultRecheck = 10 * time.Second
@@ -69,7 +71,7 @@ func forbidden(why string) *messages.Problem {
 
 // who is the principal of a request. An error is a *messages.Problem.
 func (s *Access) who(r *http.Request) (*auth.Principal, error) {
-	token, err := bearer(r)
+	token, err := s.token(r)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +222,7 @@ func (q *query) whileKnown(ctx context.Context) (known context.Context, done fun
 	if every == 0 {
 		every = defaultRecheck
 	}
-	token, _ := bearer(q.r) // it was read before
+	token, _ := s.token(q.r) // it was read before
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {

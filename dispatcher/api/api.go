@@ -87,6 +87,7 @@ func New(cfg Config) *API {
 		a.mux.HandleFunc(path, wrongMethod(methods))
 	}
 	a.serveContract()
+	a.serveSessions()
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such path; GET /openapi.json lists them"))
 	})

@@ -22,6 +22,7 @@ func operations(ops control.Table) []operation {
 //	getFile       the bytes of a file, by ranges
 //	putFile       a body of any kind, read part by part
 //	runLite       waits for a run and streams it; its problems have a form of their own
+//	getCaller     is about the request alone, and asks no other process
 func streams() []operation {
 	run := "{id}"
 	return []operation{
@@ -88,6 +89,7 @@ func streams() []operation {
 		getFileOperation(),
 		getWorkspaceFileOperation(),
 		putFileOperation(),
+		getCallerOperation(),
 	}
 }
 

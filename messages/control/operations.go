@@ -658,7 +658,7 @@ func lists() []Operation {
 			Subject: SubjectRunStats, Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true, Failures: failures(noIndex()),
 			ID: "runStats", Tag: "tasks", Summary: "Get statistics of runs", Needs: Read, Method: "GET", Path: "/v1/stats",
 			Text:   "Counts, success, cost, tokens and times of the matching runs that have started. `behind` is how many events are not counted yet.",
-			Query:  append(filter(), Parameter{Name: "by", Text: "Group runs by agent, model, code, day or status; tool groups tool calls.", Example: "agent"}),
+			Query:  append(filter(), Parameter{Name: "by", Text: "Group runs by agent, model, code, day, hour, minute or status; tool groups tool calls.", Example: "agent"}),
 			Fields: filtered(map[string]string{"limit": "none", "after": "none", "by": "query"}),
 		},
 	}

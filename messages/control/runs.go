@@ -104,6 +104,8 @@ const (
 	StatsByModel  StatsBy = "model"
 	StatsByCode   StatsBy = "code" // of failed runs
 	StatsByDay    StatsBy = "day"  // of submission, UTC
+	StatsByHour   StatsBy = "hour"
+	StatsByMinute StatsBy = "minute"
 	StatsByStatus StatsBy = "status"
 	StatsByTool   StatsBy = "tool" // calls of tools, in place of runs
 )
@@ -117,14 +119,14 @@ type StatsRequest struct {
 // Check fills the defaults, and says which field is wrong.
 func (r *StatsRequest) Check() error {
 	switch r.By {
-	case "", StatsByAgent, StatsByModel, StatsByCode, StatsByDay, StatsByStatus, StatsByTool:
+	case "", StatsByAgent, StatsByModel, StatsByCode, StatsByDay, StatsByHour, StatsByMinute, StatsByStatus, StatsByTool:
 	default:
-		return &messages.FieldError{Field: "by", Reason: "must be agent, model, code, day, status or tool"}
+		return &messages.FieldError{Field: "by", Reason: "must be agent, model, code, day, hour, minute, status or tool"}
 	}
 	return r.RunsRequest.Check()
 }
 
-// RunStats is what became of runs, the largest groups first; by day, the newest.
+// RunStats is what became of runs, the largest groups first; by time, the newest.
 type RunStats struct {
 	By     StatsBy    `json:"by,omitempty"`
 	Total  RunGroup   `json:"total"` // of the groups that are shown; no times

@@ -480,6 +480,7 @@ func stats(t *testing.T, x *index.Index) {
 	for by, keys := range map[control.StatsBy][]string{
 		control.StatsByAgent: {"default 2", "other 1"}, control.StatsByModel: {"p/m 3"}, control.StatsByCode: {"tool_failed 1"},
 		control.StatsByDay: {"2026-01-04 1", "2026-01-03 1", "2026-01-02 1"}, control.StatsByStatus: {"completed 1", "failed 1", "running 1"},
+		control.StatsByHour: {"2026-01-04T12:00Z 1", "2026-01-03T12:00Z 1", "2026-01-02T12:00Z 1"},
 	} {
 		var got []string
 		for _, g := range ask(by).Groups {

@@ -54,10 +54,25 @@ func key(by control.StatsBy) string {
 		return "r.code"
 	case control.StatsByStatus:
 		return "r.status"
-	case control.StatsByDay:
-		return "CAST(r.began_at / " + strconv.FormatInt(day.Microseconds(), 10) + " AS TEXT)"
 	default:
+		if span, _ := spanOf(by); span > 0 {
+			return "CAST(r.began_at / " + strconv.FormatInt(span.Microseconds(), 10) + " AS TEXT)"
+		}
 		return "''"
+	}
+}
+
+// spanOf is how long the groups by time are, and the form of their names; 0 for others.
+func spanOf(by control.StatsBy) (span time.Duration, form string) {
+	switch by {
+	case control.StatsByDay:
+		return day, time.DateOnly
+	case control.StatsByHour:
+		return time.Hour, "2006-01-02T15:04Z"
+	case control.StatsByMinute:
+		return time.Minute, "2006-01-02T15:04Z"
+	default:
+		return 0, ""
 	}
 }
 
@@ -103,7 +118,7 @@ func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.R
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(a, b control.RunGroup) int {
-		if req.By == control.StatsByDay {
+		if span, _ := spanOf(req.By); span > 0 {
 			return cmp.Compare(b.Key, a.Key)
 		}
 		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Key, b.Key))
@@ -132,14 +147,15 @@ func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*con
 
 // name is what a group is called.
 func name(by control.StatsBy, k string) string {
-	if by != control.StatsByDay {
+	span, form := spanOf(by)
+	if span == 0 {
 		return k
 	}
 	n, err := strconv.ParseInt(k, 10, 64)
 	if err != nil {
 		return k
 	}
-	return time.UnixMicro(n * day.Microseconds()).UTC().Format(time.DateOnly)
+	return time.UnixMicro(n * span.Microseconds()).UTC().Format(form)
 }
 
 // addGroup adds b to a, but for its times.

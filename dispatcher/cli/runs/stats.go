@@ -51,7 +51,7 @@ func (c runs) stats() *cobra.Command {
 	}
 	f.Register(cmd)
 	f.registerFilter(cmd)
-	cmd.Flags().StringVar(&by, "by", "", "agent, model, code, day, status or tool")
+	cmd.Flags().StringVar(&by, "by", "", "agent, model, code, day, hour, minute, status or tool")
 	return cmd
 }
 

@@ -1,0 +1,141 @@
+// Package console serves the pages in which people see and steer a fleet with a browser.
+//
+// The pages are static ES modules, embedded in the program: they need no build, and nothing from elsewhere. They are a client of the
+// public HTTP API like any other, so what a caller may not do there, the pages cannot do either. A view is one file in static/views.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed static
+var files embed.FS
+
+// policy lets the pages load what this package serves and ask the API beside it, and nothing else. There is no code or style in
+// markup, no frame, and markup becomes part of a page only through the library that sanitizes it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
+
+// asset is a file as it is sent.
+type asset struct {
+	data, packed []byte // packed: with gzip
+	media, tag   string
+}
+
+// Console is an http.Handler.
+type Console struct {
+	next   http.Handler
+	assets map[string]asset // by path
+}
+
+// New returns a handler that serves the pages and leaves all other requests to next.
+func New(next http.Handler) (*Console, error) {
+	c := &Console{next: next, assets: map[string]asset{}}
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		c.assets["/console/"+strings.TrimPrefix(name, "static/")], err = assetOf(name, data)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the console: %w", err)
+	}
+	return c, nil
+}
+
+func assetOf(name string, data []byte) (asset, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	media := mime.TypeByExtension(path.Ext(name))
+	switch path.Ext(name) { // the tables of the system differ
+	case ".js":
+		media = "text/javascript; charset=utf-8"
+	case ".svg":
+		media = "image/svg+xml"
+	case "":
+		media = "text/plain; charset=utf-8"
+	}
+	sum := sha256.Sum256(data)
+	return asset{data, packed.Bytes(), media, `"` + hex.EncodeToString(sum[:12]) + `"`}, err
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		c.next.ServeHTTP(w, r)
+		return
+	}
+	name := r.URL.Path
+	if isPage(name) {
+		name = "/console/index.html"
+	}
+	a, ok := c.assets[name]
+	if !ok {
+		c.next.ServeHTTP(w, r)
+		return
+	}
+	a.serve(w, r)
+}
+
+// isPage reports whether a path is one of a page. Its first part names the view, the rest says of what.
+func isPage(p string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	switch first {
+	case "runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "workers",
+		"quotas", "keys", "audit":
+		return true
+	default:
+		return p == "/"
+	}
+}
+
+func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.media)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	h.Set("Cache-Control", "no-cache") // asked for again each time, and sent when it has changed
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("ETag", a.tag)
+	if slices.Contains(r.Header.Values("If-None-Match"), a.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	data := a.data
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		data = a.packed
+	}
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = w.Write(data) // the connection may be gone
+}

@@ -1,0 +1,169 @@
+// The HTTP API: requests, streams of events, and who is asking.
+import { signal } from "./html.js";
+import { tenant } from "./route.js";
+
+/** An error of the API: its sentence, and whether it helps to ask again. */
+export class Problem extends Error {
+  /** @param {{status?: number, code?: string, detail?: string, title?: string, field?: string, retryable?: boolean}} p */
+  constructor(p) {
+    super(p.field ? `${p.field}: ${p.detail}` : (p.detail ?? p.title ?? "the request failed"));
+    this.status = p.status ?? 0;
+    this.code = p.code ?? "";
+    this.field = p.field ?? "";
+    this.retryable = p.retryable ?? false;
+  }
+}
+
+/** Who is signed in, and what the caller may do; null until it is known.
+ * @type {import("./html.js").Signal<null | {authentication: boolean, kind?: string, id?: string, name?: string, tenant: string, roles: string[], permissions: string[], version: string}>} */
+export const caller = signal(/** @type {any} */ (null));
+
+/** Whether the dispatcher has answered lately. @type {import("./html.js").Signal<boolean>} */
+export const reachable = signal(true);
+
+/** Whether a session is needed and there is none. @type {import("./html.js").Signal<boolean>} */
+export const signedOut = signal(false);
+
+/** @param {string} permission */
+export const may = (permission) => caller.value?.permissions.includes(permission) ?? false;
+
+const patience = 30_000;
+
+/**
+ * Asks the API.
+ * @param {string} path such as /v1/tasks
+ * @param {{method?: string, query?: Record<string, any>, body?: any, headers?: Record<string, string>, signal?: AbortSignal}} [how] a body is sent as JSON
+ * @returns {Promise<any>} the answer; a Problem if there is none
+ */
+export async function ask(path, how = {}) {
+  const response = await send(path, how);
+  if (response.status === 204) return null;
+  const text = await response.text();
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * Asks the API for something that is not JSON.
+ * @param {string} path
+ * @param {{method?: string, query?: Record<string, any>, body?: any, headers?: Record<string, string>, signal?: AbortSignal, endless?: boolean}} [how] endless: a stream
+ */
+export async function send(path, how = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(how.query ?? {})) {
+    for (const v of Array.isArray(value) ? value : [value]) if (v !== undefined && v !== null && v !== "") query.append(name, String(v));
+  }
+  const headers = new Headers(how.headers);
+  if (tenant.value) headers.set("Longshore-Tenant", tenant.value);
+  let body = how.body;
+  if (body !== undefined && !(body instanceof Blob)) {
+    body = typeof body === "string" ? body : JSON.stringify(body);
+    headers.set("Content-Type", "application/json");
+  }
+  const text = query.toString();
+  const signals = how.signal ? [how.signal] : [];
+  if (!how.endless) signals.push(AbortSignal.timeout(patience));
+  let response;
+  try {
+    response = await fetch(text ? `${path}?${text}` : path, { method: how.method ?? "GET", headers, body, signal: AbortSignal.any(signals), credentials: "same-origin" });
+  } catch (err) {
+    if (how.signal?.aborted) throw err;
+    reachable.value = false;
+    throw new Problem({ detail: "the dispatcher does not answer", retryable: true });
+  }
+  reachable.value = true;
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({ detail: response.statusText }));
+  if (response.status === 401 && path !== "/console/sign-in") signedOut.value = true;
+  throw new Problem({ status: response.status, ...problem });
+}
+
+/** Finds out who is asking. */
+export async function identify() {
+  caller.value = await ask("/v1/caller");
+  signedOut.value = false;
+}
+
+/** Exchanges a key or a JWT for a cookie. The page forgets it. @param {string} token */
+export async function signIn(token) {
+  caller.value = await ask("/console/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+  signedOut.value = false;
+}
+
+/** Drops the cookie. */
+export async function signOut() {
+  await ask("/console/sign-out", { method: "POST" });
+  caller.value = null;
+  signedOut.value = true;
+}
+
+/** Whether a key or JWT is worth a request: what it could do. */
+export const canSignOut = () => caller.value?.authentication ?? false;
+
+/**
+ * Follows server-sent events until the server ends them, the caller gives up, or the page is hidden; a connection that breaks is made
+ * again after the last event.
+ * @param {string} path
+ * @param {{query?: Record<string, any>, signal: AbortSignal, onFrame: (frame: {id: string, event: string, data: any}) => void, onState?: (state: "open" | "waiting") => void, after?: string}} how
+ * @returns {Promise<void>} when there is no more
+ */
+export async function follow(path, how) {
+  let after = how.after ?? "";
+  let pause = 500;
+  for (;;) {
+    try {
+      const headers = after ? { "Last-Event-ID": after } : undefined;
+      const response = await send(path, { query: how.query, headers, signal: how.signal, endless: true });
+      if (response.status === 204) return;
+      how.onState?.("open");
+      let last = "";
+      for await (const frame of frames(response)) {
+        pause = 500;
+        if (frame.id) after = frame.id;
+        last = frame.event;
+        how.onFrame({ ...frame, data: JSON.parse(frame.data) });
+      }
+      if (last === "run_finished" || last === "tree_finished") return;
+    } catch (err) {
+      if (how.signal.aborted) return;
+      if (err instanceof Problem && err.status >= 400 && err.status < 500 && err.status !== 429) throw err;
+    }
+    if (how.signal.aborted) return;
+    how.onState?.("waiting");
+    await new Promise((done) => {
+      const timer = setTimeout(done, pause + Math.random() * 250);
+      how.signal.addEventListener("abort", () => { clearTimeout(timer); done(undefined); }, { once: true });
+    });
+    pause = Math.min(pause * 2, 10_000);
+  }
+}
+
+/** The frames of a stream of server-sent events. @param {Response} response */
+async function* frames(response) {
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      let end;
+      while ((end = rest.indexOf("\n\n")) >= 0) {
+        const frame = { id: "", event: "message", data: "" };
+        for (const line of rest.slice(0, end).split("\n")) {
+          const colon = line.indexOf(":");
+          if (colon <= 0) continue;
+          const text = line.slice(colon + 1).replace(/^ /, "");
+          switch (line.slice(0, colon)) {
+            case "id": frame.id = text; break;
+            case "event": frame.event = text; break;
+            case "data": frame.data += (frame.data ? "\n" : "") + text; break;
+          }
+        }
+        rest = rest.slice(end + 2);
+        if (frame.data) yield frame;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,136 @@
+// The parts that views share.
+import { html, signal, useEffect, useRef, useState } from "./html.js";
+import { Problem, caller, may } from "./api.js";
+import { ago, exact, plain } from "./format.js";
+import { to } from "./route.js";
+
+/** The time, every second while somebody may look; for "3 s ago". */
+export const now = signal(Date.now());
+setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+
+/** A view with its heading. @param {{title: any, actions?: any, children?: any, lead?: any}} props */
+export function Page({ title, actions, lead, children }) {
+  useEffect(() => { document.title = typeof title === "string" ? `${title} · Longshore` : "Longshore"; }, [title]);
+  return html`
+    <header class="page-head">
+      <div><h1 tabindex="-1">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+      ${actions && html`<div class="actions">${actions}</div>`}
+    </header>
+    ${children}`;
+}
+
+/** What a load shows: its data, the place that it will take, or its error. @param {{of: {data: any, error?: Error, loading: boolean, reload: () => void}, rows?: number, children: (data: any) => any}} props */
+export function Loaded({ of, rows = 4, children }) {
+  const failed = of.error && html`<${Failure} error=${of.error} retry=${of.reload} />`;
+  if (of.data === undefined) return failed || html`<${Skeleton} rows=${rows} />`;
+  return html`${failed}${children(of.data)}`;
+}
+
+/** @param {{rows?: number}} props */
+export const Skeleton = ({ rows = 4 }) => html`<div class="skeleton" role="status" aria-label="Loading">${Array.from({ length: rows }, () => html`<div></div>`)}</div>`;
+
+/** The sentence of an error, and a retry. @param {{error: Error, retry?: () => void}} props */
+export function Failure({ error, retry }) {
+  const gone = error instanceof Problem && error.status === 404;
+  return html`<div class="failure" role="alert">
+    <p>${plain(error.message)}</p>
+    ${retry && !gone && html`<button onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+/** What a view without content says: what to do next. @param {{title: string, children?: any, command?: string}} props */
+export const Empty = ({ title, children, command }) => html`<div class="empty">
+  <h2>${title}</h2>
+  ${children && html`<p>${children}</p>`}
+  ${command && html`<${Command} text=${command} />`}
+</div>`;
+
+/** A command to copy. @param {{text: string}} props */
+export const Command = ({ text }) => html`<div class="command"><pre tabindex="0">${text}</pre><${Copy} text=${text} label="Copy" /></div>`;
+
+/** @param {{text: string, label: string}} props */
+export function Copy({ text, label }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text).then(() => setDone(true), () => say("The browser does not allow copying here."));
+    setTimeout(() => setDone(false), 1500);
+  };
+  return html`<button class="quiet" onClick=${copy}>${done ? "Copied" : label}</button>`;
+}
+
+/** A time as people say it; its exact form on hover. @param {{at?: string}} props */
+export const Time = ({ at }) => (at ? html`<time datetime=${at} title=${exact(at)}>${ago(at, now.value)}</time>` : null);
+
+const tones = /** @type {Record<string, string>} */ ({
+  completed: "good", running: "live", resuming: "live", active: "live", queued: "calm", waiting: "wait", paused: "wait", parked: "wait", failed: "bad", cancelled: "calm", rejected: "bad",
+});
+
+/** @param {{of: string}} props */
+export const Status = ({ of }) => html`<span class=${`status ${tones[of] ?? "calm"}`}>${plain(of, 40)}</span>`;
+
+/** A link to a run. @param {{id: string, tab?: string, children?: any}} props */
+export const RunLink = ({ id, tab, children }) => html`<a class="id" href=${to(`/runs/${encodeURIComponent(id)}`, { tab })}>${children ?? plain(id, 64)}</a>`;
+
+/**
+ * A table whose rows are links, walked through with j and k.
+ * @param {{columns: {name: string, cell: (row: any) => any, class?: string}[], rows: any[], keyOf: (row: any) => string, label: string, href?: (row: any) => string}} props
+ */
+export function Table({ columns, rows, keyOf, label, href }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+    <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.name}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} data-href=${href?.(row)}>${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** What was said last at the edge of the page. */
+const said = signal(/** @type {{text: string, bad: boolean, n: number} | null} */ (null));
+let sayings = 0;
+
+/** Says something at the edge of the page for some seconds. @param {string} text @param {boolean} [bad] */
+export function say(text, bad = false) {
+  const n = ++sayings;
+  said.value = { text, bad, n };
+  setTimeout(() => { if (said.value?.n === n) said.value = null; }, bad ? 10_000 : 4000);
+}
+
+export const Sayings = () => html`<div class="sayings" role="status" aria-live="polite">${said.value && html`<p class=${said.value.bad ? "bad" : ""}>${plain(said.value.text)} <button class="quiet" onClick=${() => (said.value = null)}>Close</button></p>`}</div>`;
+
+/**
+ * A button that asks the API for something: disabled while it does and for those who may not, and it says what went wrong.
+ * @param {{act: () => Promise<any>, needs?: string, done?: string, class?: string, children: any, disabled?: boolean, title?: string}} props
+ */
+export function Act({ act, needs, done, class: look, children, disabled, title }) {
+  const [busy, setBusy] = useState(false);
+  const allowed = !needs || may(needs);
+  const run = async () => {
+    setBusy(true);
+    try {
+      await act();
+      if (done) say(done);
+    } catch (err) {
+      say(/** @type {Error} */ (err).message, true);
+    }
+    setBusy(false);
+  };
+  const why = allowed ? title : `This needs the permission ${needs}; you have the roles ${caller.value?.roles.join(", ") || "none"}.`;
+  return html`<button class=${look} disabled=${busy || disabled || !allowed} aria-busy=${busy} title=${why} onClick=${run}>${children}</button>`;
+}
+
+/** A dialog over the page. @param {{title: string, onClose: () => void, children: any, wide?: boolean}} props */
+export function Dialog({ title, onClose, children, wide }) {
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => { ref.current?.showModal(); return () => ref.current?.close(); }, []);
+  return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); onClose(); }}>
+    <header><h2>${title}</h2><button class="quiet" aria-label="Close" onClick=${onClose}>Close</button></header>
+    ${children}
+  </dialog>`;
+}
+
+/** A labelled field of a form. @param {{label: string, hint?: string, error?: string, wide?: boolean, children: any}} props */
+export const Field = ({ label, hint, error, wide, children }) => html`<label class=${wide ? "field wide" : "field"}><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}${error && html`<small class="bad" role="alert">${error}</small>`}</label>`;
+
+/** Tabs that the address keeps. @param {{tabs: [string, string][], at: string, href: (tab: string) => string, label: string}} props */
+export const Tabs = ({ tabs, at, href, label }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(([id, name]) => html`<a key=${id} href=${href(id)} aria-current=${id === at ? "page" : undefined}>${name}</a>`)}</nav>`;
+
+/** Pairs of a name and a value. @param {{of: [string, any][]}} props those without a value are left out */
+export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, v]) => v !== undefined && v !== null && v !== "" && v !== false).map(([k, v]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;

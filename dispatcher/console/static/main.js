@@ -1,0 +1,179 @@
+// The frame of the console: who is here, where one can go, and the view of the address.
+import { html, render, signal, useEffect, useState } from "./app/html.js";
+import { caller, canSignOut, identify, may, reachable, signIn, signOut, signedOut } from "./app/api.js";
+import { place, refine, tenant, to, go } from "./app/route.js";
+import { Failure, Field, Sayings, Skeleton, say, Dialog } from "./app/ui.js";
+import { plain } from "./app/format.js";
+
+// Views are loaded when they are first asked for. Each file has a function View({id}).
+const views = /** @type {Record<string, {name: string, key: string, needs?: string, load: () => Promise<{View: any}>, hidden?: boolean}>} */ ({
+  "": { name: "Overview", key: "o", load: () => import("./views/overview.js") },
+  runs: { name: "Runs", key: "r", load: () => import("./views/runs.js") },
+  inbox: { name: "Inbox", key: "i", load: () => import("./views/inbox.js") },
+  try: { name: "Try it", key: "t", load: () => import("./views/try.js") },
+  agents: { name: "Agents", key: "a", load: () => import("./views/agents.js") },
+  prompts: { name: "Prompts", key: "p", load: () => import("./views/prompts.js") },
+  sessions: { name: "Sessions", key: "s", load: () => import("./views/sessions.js") },
+  batches: { name: "Batches", key: "b", load: () => import("./views/batches.js") },
+  schedules: { name: "Schedules", key: "c", load: () => import("./views/schedules.js") },
+  lanes: { name: "Lanes", key: "l", load: () => import("./views/lanes.js") },
+  "dead-letters": { name: "Dead letters", key: "d", load: () => import("./views/dead.js") },
+  workspaces: { name: "Workspaces", key: "f", load: () => import("./views/workspaces.js") },
+  workers: { name: "Workers", key: "w", needs: "read-fleet", load: () => import("./views/workers.js") },
+  quotas: { name: "Quotas", key: "q", needs: "read-fleet", load: () => import("./views/quotas.js") },
+  keys: { name: "API keys", key: "k", needs: "manage-keys", load: () => import("./views/keys.js") },
+  audit: { name: "Audit", key: "u", needs: "administer", load: () => import("./views/audit.js") },
+});
+const details = /** @type {Record<string, () => Promise<{View: any}>>} */ ({
+  runs: () => import("./views/run.js"),
+});
+
+const loaded = signal(/** @type {Record<string, any>} */ ({}));
+
+/** The view of a path and what it is about. */
+function viewOf(/** @type {string} */ path) {
+  const [, first = "", ...rest] = path.split("/");
+  const id = rest.map(decodeURIComponent).join("/");
+  const load = id ? details[first] ?? views[first]?.load : views[first]?.load;
+  return { first, id, key: id && details[first] ? `${first}/` : first, load };
+}
+
+function Content() {
+  const { key, id, load } = viewOf(place.value.path);
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    setError(undefined);
+    if (!load || loaded.value[key]) return;
+    load().then((m) => (loaded.value = { ...loaded.value, [key]: m.View }), () => setError(new Error("this view could not be loaded: the dispatcher does not answer")));
+  }, [key, turn]);
+  const View = loaded.value[key];
+  if (!load) return html`<div class="empty"><h1>There is no such page</h1><p><a href=${to("/")}>To the overview</a></p></div>`;
+  if (error) return html`<${Failure} error=${error} retry=${() => setTurn(turn + 1)} />`;
+  return View ? html`<${View} id=${id} key=${`${key}${id}`} />` : html`<${Skeleton} rows=${6} />`;
+}
+
+function Menu() {
+  const { first } = viewOf(place.value.path);
+  const [open, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [place.value.path]);
+  return html`<nav class="menu" aria-label="Views">
+    <a class="brand" href=${to("/")}><img src="/console/icon.svg" alt="" width="24" height="24" />Longshore</a>
+    <button class="quiet more" aria-expanded=${open} aria-controls="views" onClick=${() => setOpen(!open)}>Menu</button>
+    <ul id="views" class=${open ? "open" : ""}>${Object.entries(views).filter(([, v]) => !v.hidden).map(([path, v]) => html`<li key=${path}>
+      <a href=${to(`/${path}`)} aria-current=${first === path ? "page" : undefined} class=${v.needs && !may(v.needs) ? "barred" : ""}>${v.name}</a></li>`)}
+    </ul>
+    <${Who} />
+  </nav>`;
+}
+
+function Who() {
+  const c = caller.value;
+  if (!c) return null;
+  return html`<div class="who">
+    ${c.tenant === "*" ? html`<${Tenant} />` : html`<p>Tenant <b>${plain(c.tenant, 64)}</b></p>`}
+    ${c.authentication ? html`<p title=${c.roles.join(", ")}>${plain(c.name || c.id, 64)}</p>` : html`<p class="faint">No authentication</p>`}
+    ${canSignOut() && html`<button class="quiet" onClick=${() => signOut().catch((e) => say(e.message, true))}>Sign out</button>`}
+    <p class="faint">${plain(c.version, 40)}</p>
+  </div>`;
+}
+
+/** The tenant, for those who may act for all of them. */
+function Tenant() {
+  const choose = (/** @type {Event} */ e) => {
+    e.preventDefault();
+    const value = /** @type {HTMLInputElement} */ (/** @type {HTMLFormElement} */ (e.target).elements.namedItem("tenant")).value.trim();
+    refine({ tenant: value === "default" ? "" : value });
+  };
+  return html`<form onSubmit=${choose}><label class="field"><span>Tenant</span>
+    <input name="tenant" key=${tenant.value} defaultValue=${tenant.value} placeholder="default" pattern="[A-Za-z0-9_\\-]{1,64}" title="1 to 64 characters of A-Z a-z 0-9 _ -" spellcheck=${false} autocomplete="off" /></label></form>`;
+}
+
+function SignIn() {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const submit = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    const input = /** @type {HTMLInputElement} */ (/** @type {HTMLFormElement} */ (e.target).elements.namedItem("key"));
+    setBusy(true);
+    setError("");
+    try {
+      await signIn(input.value.trim());
+      input.value = "";
+    } catch (err) {
+      setError(/** @type {Error} */ (err).message);
+    }
+    setBusy(false);
+  };
+  useEffect(() => { document.title = "Sign in · Longshore"; }, []);
+  return html`<main class="sign-in" id="main"><h1>Sign in to Longshore</h1>
+    <form onSubmit=${submit}>
+      <${Field} label="API key or JWT" error=${error} hint="It is exchanged for a cookie of twelve hours, and not kept in the browser. Make a key with: longshore keys create">
+        <input name="key" type="password" required autofocus autocomplete="off" spellcheck=${false} />
+      <//>
+      <button class="main" disabled=${busy} aria-busy=${busy}>Sign in</button>
+    </form></main>`;
+}
+
+const help = signal(false);
+
+function Help() {
+  const rows = [["j, k", "next and previous row"], ["Enter", "open the row"], ["/", "search"], ["g, then a letter", "go to a view"], ["?", "this list"], ["Esc", "close"]];
+  return html`<${Dialog} title="Keys" onClose=${() => (help.value = false)}><table class="keys"><tbody>${rows.map(([k, what]) => html`<tr><th scope="row"><kbd>${k}</kbd></th><td>${what}</td></tr>`)}
+    ${Object.entries(views).filter(([, v]) => v.key).map(([, v]) => html`<tr><th scope="row"><kbd>g ${v.key}</kbd></th><td>${v.name}</td></tr>`)}</tbody></table><//>`;
+}
+
+let chord = 0;
+
+document.addEventListener("keydown", (e) => {
+  const target = /** @type {HTMLElement} */ (e.target);
+  if (e.metaKey || e.ctrlKey || e.altKey || target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector("dialog[open]")) return;
+  if (Date.now() - chord < 1000) {
+    const found = Object.entries(views).find(([, v]) => v.key === e.key);
+    chord = 0;
+    if (found) { e.preventDefault(); go(to(`/${found[0]}`)); }
+    return;
+  }
+  switch (e.key) {
+    case "g": chord = Date.now(); break;
+    case "?": e.preventDefault(); help.value = true; break;
+    case "/": {
+      const search = /** @type {HTMLElement | null} */ (document.querySelector("[data-search]"));
+      if (search) { e.preventDefault(); search.focus(); }
+      break;
+    }
+    case "j": case "k": {
+      const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main [data-href]")]);
+      const at = rows.findIndex((r) => r.classList.contains("at"));
+      const next = rows[Math.max(0, Math.min(rows.length - 1, e.key === "j" ? at + 1 : at - 1))];
+      rows[at]?.classList.remove("at");
+      next?.classList.add("at");
+      next?.scrollIntoView({ block: "nearest" });
+      break;
+    }
+    case "Enter": {
+      const href = /** @type {HTMLElement | null} */ (document.querySelector("main .at[data-href]"))?.dataset.href;
+      if (href && target.tagName !== "A" && target.tagName !== "BUTTON") go(href);
+      break;
+    }
+  }
+});
+
+function App() {
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
+  const who = () => { setError(undefined); identify().catch((err) => { if (!signedOut.value) setError(err); }); };
+  useEffect(who, []);
+  useEffect(() => { if (!error) return; const t = setTimeout(who, 3000); return () => clearTimeout(t); }, [error]);
+  if (signedOut.value) return html`<${SignIn} /><${Sayings} />`;
+  if (error) return html`<main class="sign-in"><${Failure} error=${error} retry=${who} /></main>`;
+  if (!caller.value) return html`<main class="sign-in"><${Skeleton} rows=${3} /></main>`;
+  return html`<a class="skip" href="#main">To the content</a><${Menu} />
+    <main id="main">
+      ${!reachable.value && html`<p class="away" role="alert">The dispatcher does not answer. What you see may be old; this page goes on by itself as soon as it does.</p>`}
+      <${Content} />
+    </main>
+    ${help.value && html`<${Help} />`}
+    <${Sayings} />`;
+}
+
+render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));

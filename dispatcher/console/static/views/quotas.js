@@ -1,0 +1,66 @@
+// What tenants, agents and providers may use, and what is paused.
+import { html, useState } from "../app/html.js";
+import { ask } from "../app/api.js";
+import { useLoad } from "../app/load.js";
+import { Act, Dialog, Empty, Field, Loaded, Page, Table, Time } from "../app/ui.js";
+import { cost, count, plain } from "../app/format.js";
+
+const fields = /** @type {[string, string][]} */ ([["maxRunning", "Runs at once"], ["maxQueued", "Runs in the queue"], ["perMinute", "Submits a minute"], ["costPerDay", "US dollars a day"], ["costPerMonth", "US dollars a month"], ["weight", "Weight in the queue"]]);
+
+export function View() {
+  const quotas = useLoad((signal) => ask("/v1/quotas", { signal }), [], { every: 5000 });
+  const pauses = useLoad((signal) => ask("/v1/pauses", { signal }), [], { every: 5000 });
+  const [edit, setEdit] = useState(/** @type {any} */ (null));
+  const [pause, setPause] = useState(false);
+  return html`<${Page} title="Quotas and pauses" actions=${html`<button onClick=${() => setPause(true)}>Pause something</button><button onClick=${() => setEdit({ kind: "tenant", name: "", quota: {}, revision: 0 })}>New quota</button>`}>
+    <h2>Paused</h2>
+    <${Loaded} of=${pauses} rows=${1}>${(/** @type {any} */ l) => (l.pauses.length === 0 ? html`<p class="faint">Nothing is paused.</p>` : html`<${Table} label="Pauses" rows=${l.pauses} keyOf=${(/** @type {any} */ p) => `${p.kind} ${p.name}`} columns=${[
+      { name: "What", cell: (/** @type {any} */ p) => html`${p.kind} <b>${plain(p.name, 100)}</b>` },
+      { name: "Reason", cell: (/** @type {any} */ p) => plain(p.reason, 400) },
+      { name: "By", cell: (/** @type {any} */ p) => plain(p.by, 100) },
+      { name: "Since", cell: (/** @type {any} */ p) => html`<${Time} at=${p.at} />` },
+      { name: "", cell: (/** @type {any} */ p) => html`<${Act} needs="operate-fleet" act=${async () => { await ask(`/v1/pauses/${p.kind}/${encodeURIComponent(p.name)}`, { method: "DELETE" }); pauses.reload(); }}>Resume<//>` },
+    ]} />`)}<//>
+    <h2>Quotas</h2>
+    <${Loaded} of=${quotas}>${(/** @type {any} */ l) => (l.quotas.length === 0 ? html`<${Empty} title="No quotas" command="longshore quotas set tenant acme --cost-per-day 10">Without one, a tenant may use all there is:<//>` : html`<${Table} label="Quotas" rows=${l.quotas} keyOf=${(/** @type {any} */ q) => `${q.kind} ${q.name}`} columns=${[
+      { name: "Whose", cell: (/** @type {any} */ q) => html`${q.kind} <b>${plain(q.name, 100)}</b>` },
+      { name: "Limits", cell: (/** @type {any} */ q) => fields.filter(([f]) => q.quota[f] !== undefined).map(([f, n]) => `${n}: ${q.quota[f]}`).join("; ") },
+      { name: "Today", class: "number", cell: (/** @type {any} */ q) => q.usage && html`${cost(q.usage.costToday)}${q.quota.costPerDay ? ` of ${cost(q.quota.costPerDay)}` : ""}` },
+      { name: "This month", class: "number", cell: (/** @type {any} */ q) => q.usage && cost(q.usage.costThisMonth) },
+      { name: "Queued", class: "number", cell: (/** @type {any} */ q) => q.usage && count(q.usage.queued) },
+      { name: "", cell: (/** @type {any} */ q) => html`<button onClick=${() => setEdit(q)}>Change</button>` },
+    ]} />`)}<//>
+    ${edit && html`<${Edit} of=${edit} close=${() => { setEdit(null); quotas.reload(); }} />`}
+    ${pause && html`<${Pause} close=${() => { setPause(false); pauses.reload(); }} />`}
+  <//>`;
+}
+
+const kinds = ["tenant", "agent", "provider"];
+
+/** @param {{of: any, close: () => void}} props */
+function Edit({ of, close }) {
+  const [kind, setKind] = useState(of.kind);
+  const [name, setName] = useState(of.name);
+  const [quota, setQuota] = useState({ ...of.quota });
+  const act = async () => {
+    const body = Object.fromEntries(fields.filter(([f]) => quota[f] !== undefined && quota[f] !== "").map(([f]) => [f, Number(quota[f])]));
+    await ask(`/v1/quotas/${kind}/${encodeURIComponent(name)}`, { method: "PUT", query: of.revision ? { ifRevision: of.revision } : {}, body });
+    close();
+  };
+  return html`<${Dialog} title="Quota" onClose=${close}><form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+    ${!of.revision && html`<${Field} label="Kind"><select value=${kind} onChange=${(/** @type {any} */ e) => setKind(e.target.value)}>${kinds.map((k) => html`<option>${k}</option>`)}</select><//><${Field} label="Name"><input value=${name} spellcheck=${false} onInput=${(/** @type {any} */ e) => setName(e.target.value)} /><//>`}
+    ${fields.map(([f, n]) => html`<${Field} key=${f} label=${n} hint="empty: no limit"><input type="number" min="0" step="any" value=${quota[f] ?? ""} onInput=${(/** @type {any} */ e) => setQuota({ ...quota, [f]: e.target.value })} /><//>`)}
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="administer" disabled=${!name} done="Stored" act=${act}>Store<//></div></form><//>`;
+}
+
+/** @param {{close: () => void}} props */
+function Pause({ close }) {
+  const [kind, setKind] = useState("tenant");
+  const [name, setName] = useState("");
+  const [reason, setReason] = useState("");
+  return html`<${Dialog} title="Pause" onClose=${close}><form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+    <${Field} label="Kind"><select value=${kind} onChange=${(/** @type {any} */ e) => setKind(e.target.value)}>${kinds.map((k) => html`<option>${k}</option>`)}</select><//>
+    <${Field} label="Name"><input value=${name} spellcheck=${false} onInput=${(/** @type {any} */ e) => setName(e.target.value)} /><//>
+    <${Field} label="Reason"><input value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /><//>
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="danger" needs="operate-fleet" disabled=${!name} act=${async () => { await ask("/v1/pauses", { method: "POST", body: { kind, name, ...(reason ? { reason } : {}) } }); close(); }}>Pause<//></div></form><//>`;
+}
