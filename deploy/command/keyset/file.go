@@ -34,11 +34,15 @@ func write(name string, m *keyring.Master, replace bool) error {
 		}
 		return fill(f, text)
 	}
+	was, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("write the keyset: %w", err)
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".keyset-") // only its owner may read it
 	if err != nil {
 		return fmt.Errorf("write the keyset: %w", err)
 	}
-	if err := fill(f, text); err != nil {
+	if err := errors.Join(keepOwner(f, was), fill(f, text)); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
