@@ -252,13 +252,7 @@ func Publish(ctx context.Context, run messages.Ref, e *record.Entry, out Outbox)
 			l.Spend(ctx, e.Seq, e.Head.Time, nanos)
 		}
 	}
-	out.Publish(ctx, e.Seq, func(yield func(messages.Event) bool) {
-		for event := range record.EachEvent(run, e, func(name string) bool { return name != messages.EventRunFinished }) {
-			if !yield(event) {
-				return
-			}
-		}
-	})
+	out.Publish(ctx, e.Seq, record.EachEvent(run, e, func(name string) bool { return name != messages.EventRunFinished }))
 }
 
 // Close is Settle for a caller that has published all events of the run to out. Last is the newest entry, a park or the end.
