@@ -243,3 +243,16 @@ func TestRatingsThatWait(t *testing.T) {
 		t.Errorf("told %q", w.told())
 	}
 }
+
+// An agent that now wants ratings is not told the examples that have none.
+func TestUnratedExamplesAreNotTold(t *testing.T) {
+	w := newLearning(t, messages.LearnPolicy{})
+	w.run()
+	if w.told() != learned {
+		t.Fatalf("told %q", w.told())
+	}
+	w.def.Memory.Learn.Rated = true
+	if w.told() != "" {
+		t.Errorf("told %q", w.told())
+	}
+}
