@@ -190,6 +190,8 @@ type Batch struct {
 type BatchCursor struct {
 	Submitter string      `json:"submitter,omitempty"` // the latest attempt to submit the lines; fences older ones
 	Digest    string      `json:"digest,omitempty"`    // of all accepted lines
+	Held      int         `json:"held,omitempty"`      // lines whose uploaded contents are kept for them
+	HeldLine  uint64      `json:"heldLine,omitempty"`  // sequence of the last of these
 	Line      uint64      `json:"line,omitempty"`      // sequence of the last line that was submitted or given up
 	Handled   int         `json:"handled,omitempty"`   // how many lines that are
 	Outcome   uint64      `json:"outcome,omitempty"`   // sequence of the last outcome in the counts

@@ -177,9 +177,6 @@ func (s *Schedule) checkTask() error {
 			return &messages.FieldError{Field: "task." + f.name, Reason: "is given to each run"}
 		}
 	}
-	if s.Task.NamesFiles() {
-		return &messages.FieldError{Field: "task.files", Reason: "a schedule keeps no uploads: give text or data"}
-	}
 	t := s.TaskAt(time.Unix(0, 0))
 	if err := t.Validate(); err != nil {
 		return strict.Under("task", err)

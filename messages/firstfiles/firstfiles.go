@@ -72,6 +72,18 @@ func Save(ctx context.Context, st Store, task *messages.Task, l Limits, fetch Fe
 	return s.each(ctx, task)
 }
 
+// Check looks for what a task names as Save does, and stores nothing. What it has found stays for as long as a Save may take.
+func Check(ctx context.Context, st Store, task *messages.Task, l Limits) error {
+	_, err := Save(ctx, looking{st}, task, l)
+	return err
+}
+
+// looking is a store that takes nothing.
+type looking struct{ Store }
+
+func (looking) Put(context.Context, string, string, int64, io.Reader) error { return nil }
+func (looking) Refer(context.Context, messages.Ref, string) error           { return nil }
+
 type saving struct {
 	Store
 

@@ -119,6 +119,14 @@ func (a *Admission) Keep(ctx context.Context, t *messages.Task) error {
 	return err
 }
 
+// Stored returns a *messages.FieldError that names what a task names and is not stored. What is found stays for some minutes at least.
+func (a *Admission) Stored(ctx context.Context, t *messages.Task) error {
+	if !t.NamesFiles() {
+		return nil
+	}
+	return firstfiles.Check(ctx, a.cfg.Files, t, firstfiles.Limits{Files: maxFiles})
+}
+
 // verify reports whether the run of an id is the one of a task.
 func (a *Admission) verify(ctx context.Context, req control.VerifyRequest) (any, error) {
 	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()

@@ -150,6 +150,15 @@ func (bs *Batches) stepBatch(ctx context.Context, ref messages.BatchRef) (more b
 		}
 		head.Cursor.Stopped = true
 	}
+	if head.Cursor.Stop == "" && head.Cursor.Held < head.Counts.Total {
+		if err := bs.hold(ctx, head); err != nil {
+			return false, err
+		}
+		if head.Cursor.Held < head.Counts.Total { // or a replica is behind: the next look finds them
+			_, err := bs.cfg.Store.Put(ctx, head, revision)
+			return head.Cursor.Held > before.Cursor.Held, err
+		}
+	}
 	if more, err = bs.moveLines(ctx, head); err != nil {
 		return false, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is what Schedules works with.
@@ -179,6 +180,9 @@ func (s *Schedules) putSchedule(ctx context.Context, req control.SchedulePut) (a
 	}
 	if err := s.roomFor(ctx, sc.Ref()); err != nil {
 		return nil, err
+	}
+	if err := s.cfg.Admission.Stored(ctx, sc.TaskAt(s.cfg.Now())); err != nil { // from now on the collector keeps it for the schedule
+		return nil, strict.Under("schedule.task", err)
 	}
 	revision, changed, err := s.cfg.Store.Put(ctx, *sc, req.By, req.IfRevision)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"time"
 
@@ -121,6 +122,7 @@ type tenantFiles struct {
 	heads map[string]oldHead
 	puts  map[[2]string]bool // storings with old parts, by hash and put
 	refs  map[string]bool    // manifests
+	named map[string]bool    // contents that schedules name
 
 	uploads map[string]uint64 // old entries of uploads, with their sequences
 }
@@ -133,7 +135,7 @@ type oldHead struct {
 func (c *collection) tenant(name string) *tenantFiles {
 	t := c.tenants[name]
 	if t == nil {
-		t = &tenantFiles{map[string]oldHead{}, map[[2]string]bool{}, map[string]bool{}, map[string]uint64{}}
+		t = &tenantFiles{map[string]oldHead{}, map[[2]string]bool{}, map[string]bool{}, map[string]bool{}, map[string]uint64{}}
 		c.tenants[name] = t
 	}
 	return t
@@ -216,6 +218,9 @@ func (c *collection) references(ctx context.Context) error {
 				t.refs[s[4]] = true
 			}
 		}
+		if err := c.schedules(ctx); err != nil {
+			return err
+		}
 		if err := c.workspaces(ctx); err != nil { // after the references: what a head names now, the run that left it there had referred to before
 			return err
 		}
@@ -258,7 +263,7 @@ func (c *collection) workspaces(ctx context.Context) error {
 
 // sweep removes what a tenant does not refer to. Nothing is removed when a manifest cannot be read that is stored as it was written.
 func (c *collection) sweep(ctx context.Context, tenant string, t *tenantFiles) error {
-	live := make(map[string]bool, len(t.refs))
+	live := maps.Clone(t.named)
 	for hash := range t.refs {
 		if len(t.heads) == 0 && len(t.uploads) == 0 {
 			break

@@ -13,6 +13,8 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/manifest"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -235,4 +237,36 @@ func TestWorkspaceKeepsItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	collect(t, st.At(2*files.Margin), files.Collected{Contents: 2})
+}
+
+// What the task of a schedule names stays for as long as the schedule exists.
+func TestCollectLeavesWhatSchedulesName(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	st, ctx := files.New(b), bustest.Context(t)
+	named, listed, other := text(10), text(20), text(30)
+	list, hash, err := (&manifest.Manifest{Files: []manifest.File{{Path: "l", Size: 20, Hash: put(t, st, "acme", listed)}}}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, st, "acme", list)
+	put(t, st, "acme", other)
+	put(t, st, "else", named) // of another tenant
+	store, refs := schedules.New(b), []control.ScheduleRef{{Tenant: "acme", Name: "named"}, {Tenant: "acme", Name: "listed"}}
+	for i, task := range []messages.Task{{Files: []messages.TaskFile{{Path: "n", Size: 10, Hash: put(t, st, "acme", named)}}}, {Manifest: hash}} {
+		task.Input = messages.TextInput("go")
+		if _, _, err := store.Put(ctx, control.Schedule{Name: refs[i].Name, Tenant: "acme", Cron: "0 3 * * *", Task: task}, "test", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := st.At(2 * files.Margin)
+	collect(t, later, files.Collected{Contents: 2})
+	get(t, st, "acme", named)
+	get(t, st, "acme", listed)
+	for i, left := range []int{1, 2} { // a content; a list and what it names
+		if err := store.Delete(ctx, refs[i]); err != nil {
+			t.Fatal(err)
+		}
+		collect(t, later, files.Collected{Contents: left})
+	}
 }
