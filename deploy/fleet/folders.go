@@ -8,13 +8,14 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/sandbox/snapshot"
+	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/repository"
 )
 
 var _ snapshot.Store = (*files.Store)(nil)
 
 // claimFolders are the folders of a worker's claims, whose files are saved on NATS.
-func claimFolders(s *settings.Worker, b *bus.Bus, keys files.Sealer, version string, log *slog.Logger) (*snapshot.Folders, error) {
+func claimFolders(s *settings.Worker, b *bus.Bus, keys files.Sealer, version string, redact *policy.Redactor, log *slog.Logger) (*snapshot.Folders, error) {
 	limits := s.WorkspaceLimits()
 	repositories, err := repositories(s, version)
 	if err != nil {
@@ -22,7 +23,7 @@ func claimFolders(s *settings.Worker, b *bus.Bus, keys files.Sealer, version str
 	}
 	return snapshot.NewFolders(snapshot.Config{
 		Dir: filepath.Clean(s.Workspaces), Store: files.NewSealed(b, keys), Workspace: limits, Keep: s.WorkspaceKeep, Log: log,
-		Limits: snapshot.Limits{Files: limits.Files, Total: limits.Total}, Fetch: repositories.Fetch,
+		Limits: snapshot.Limits{Files: limits.Files, Total: limits.Total}, Fetch: repositories.Fetch, Redact: redact.String,
 	})
 }
 

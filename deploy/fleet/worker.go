@@ -145,7 +145,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	defer func() { _ = closeSpoken() }()
 	var folders *snapshot.Folders // nil: nothing is saved
 	if parts.Files == nil {
-		if folders, err = claimFolders(&s, b, ring, version, log); err != nil {
+		if folders, err = claimFolders(&s, b, ring, version, redact, log); err != nil {
 			return err
 		}
 		defer func() {

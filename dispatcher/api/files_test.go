@@ -69,6 +69,7 @@ func TestFilesOfARun(t *testing.T) {
 	listedFiles(t, h)
 	fileOverHTTP(t, h)
 	filesByTheClient(t, h)
+	filesOfAWorkspace(t, h)
 }
 
 func listedFiles(t *testing.T, h *hall) {
@@ -252,6 +253,51 @@ func filesByTheClient(t *testing.T, h *hall) {
 				t.Errorf("a run that is not there: %v", err)
 			}
 		})
+	}
+}
+
+// The files of a named workspace are read without the run that left them there, over NATS and over HTTP alike.
+func filesOfAWorkspace(t *testing.T, h *hall) {
+	t.Helper()
+	h.do("POST", "/v1/tasks?wait=60s", `{"id":"shared","input":"write","workspace":"w"}`, 200, nil)
+	over, err := h.dev.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := dispatcher.NewHTTP(h.url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	for name, client := range map[string]*dispatcher.Client{"NATS": over, "HTTP": web} {
+		of := client.Workspaces()
+		list, err := of.Files(t.Context(), messages.DefaultTenant, "w")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := []messages.SavedFile{saved("notes/ä b.txt", "two!"), saved("page.html", "<script>alert(1)</script>"), saved("z.bin", large)}
+		if diff := cmp.Diff(want, list.Files); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		var got bytes.Buffer
+		if f, err := of.File(t.Context(), messages.DefaultTenant, "w", "z.bin", &got); err != nil || got.String() != large || *f != want[2] {
+			t.Errorf("%s: %d bytes, %+v, %v", name, got.Len(), f, err)
+		}
+		for _, missing := range []string{"none", "w"} {
+			if _, err := of.File(t.Context(), messages.DefaultTenant, missing, "none", io.Discard); !errors.Is(err, dispatcher.ErrNoFile) {
+				t.Errorf("%s: a file of %s that is not there: %v", name, missing, err)
+			}
+		}
+	}
+	for query, want := range map[string]int{"name=page.html": 200, "": 400, "name=..%2Fx": 400, "name=page.html&step=1": 400, "name=x": 404} {
+		resp := h.send("GET", "/v1/workspaces/w/file?"+query, "")
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %s, want %d", query, resp.Status, want)
+		}
+		if want == 200 && (resp.Header.Get("Content-Type") != "application/octet-stream" || resp.Header.Get("X-Content-Type-Options") != "nosniff") {
+			t.Errorf("a page is served as %v", resp.Header)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,6 +48,8 @@ const (
 type Limits struct {
 	Files int   // files and folders together
 	Total int64 // bytes of all files together
+
+	Redact func(string) string // takes secrets out of a text: no name may hold one; nil: there are none
 }
 
 // Saved is what the run begins with.
@@ -199,6 +202,13 @@ func (s *saving) fits(field string, m *manifest.Manifest) error {
 		return &messages.FieldError{Field: field, Reason: fmt.Sprintf(
 			"has %d files and folders, and the worker takes %d: see LONGSHORE_WORKSPACE_FILES", n, s.limits.Files)}
 	}
+	if s.limits.Redact != nil {
+		for p := range names(m) {
+			if shown := s.limits.Redact(p); shown != p {
+				return &messages.FieldError{Field: field, Reason: strict.Shown(shown) + ": has a secret in its name: name it otherwise"}
+			}
+		}
+	}
 	for _, f := range m.Files {
 		if s.limits.Total > 0 && f.Size > s.limits.Total-size { // the sum might not fit
 			return &messages.FieldError{Field: field, Reason: fmt.Sprintf(
@@ -208,6 +218,22 @@ func (s *saving) fits(field string, m *manifest.Manifest) error {
 		size += f.Size
 	}
 	return nil
+}
+
+// names are those of files, and of folders without files.
+func names(m *manifest.Manifest) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range m.Files {
+			if !yield(m.Files[i].Path) {
+				return
+			}
+		}
+		for _, dir := range m.Folders {
+			if !yield(dir) {
+				return
+			}
+		}
+	}
 }
 
 // contents stores those that the task brings and looks for the others. The error is that of the first one.

@@ -177,11 +177,41 @@ func (f *Folder) save(ctx context.Context) (*Saved, error) {
 	if before := f.saved; s.Changes.Empty() && (before == nil && len(m.Folders) == 0 || before != nil && slices.Equal(before.Folders, m.Folders)) {
 		return nil, nil
 	}
+	if err := f.named(&s.Changes, m); err != nil {
+		return nil, err
+	}
 	if s.Hash, err = save(ctx, f.all.cfg.Store, f.run, f.root, f.saved, m); err != nil {
 		return nil, fmt.Errorf("save the files of the run: %w", err)
 	}
 	f.saved = m
 	return s, nil
+}
+
+// named refuses new names that hold a secret: lists of files are shown to all who may read the run. Nothing is stored then.
+func (f *Folder) named(c *manifest.Changes, m *manifest.Manifest) error {
+	refuse := func(path string) error {
+		shown := f.all.cfg.Redact(path)
+		if shown == path {
+			return nil
+		}
+		return &sandbox.PathError{Path: shown, Reason: "has a secret in its name: name it otherwise"}
+	}
+	for i := range c.Added {
+		if err := refuse(c.Added[i].Path); err != nil {
+			return err
+		}
+	}
+	for _, dir := range m.Folders {
+		if f.saved != nil {
+			if _, old := slices.BinarySearch(f.saved.Folders, dir); old {
+				continue
+			}
+		}
+		if err := refuse(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the use of the folder and removes it. The folder of a run that has ended stays for a while instead, as Config says.

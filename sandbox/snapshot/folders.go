@@ -21,13 +21,14 @@ import (
 
 // Config of Folders.
 type Config struct {
-	Dir       string           // holds the folders; made, for its owner alone, when it is missing
-	Store     Store            // where the files are saved
-	Workspace sandbox.Limits   // of what tools read and write
-	Limits    Limits           // of what is saved
-	Fetch     firstfiles.Fetch // gets the repositories of tasks; nil: tasks have none
-	Keep      time.Duration    // how long the folder of a run that has ended stays, for people on this machine. Default 24 h; less than 0: not at all
-	Log       *slog.Logger     // default: discarded
+	Dir       string              // holds the folders; made, for its owner alone, when it is missing
+	Store     Store               // where the files are saved
+	Workspace sandbox.Limits      // of what tools read and write
+	Limits    Limits              // of what is saved
+	Fetch     firstfiles.Fetch    // gets the repositories of tasks; nil: tasks have none
+	Redact    func(string) string // takes secrets out of a text: a file whose name holds one is not saved; nil: there are none
+	Keep      time.Duration       // how long the folder of a run that has ended stays, for people on this machine. Default 24 h; less than 0: not at all
+	Log       *slog.Logger        // default: discarded
 }
 
 // Folders are the folders of the claims of one worker:
@@ -57,6 +58,9 @@ func NewFolders(cfg Config) (*Folders, error) {
 	cfg.Keep = cmp.Or(cfg.Keep, keepEnded)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(s string) string { return s }
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create workspaces: %w", err)
@@ -118,7 +122,7 @@ func (f *Folders) First(ctx context.Context, task *messages.Task) (*firstfiles.S
 		return nil, &messages.FieldError{Field: "files", Reason: "repositories are not fetched here"}
 	}
 	l := f.cfg.Limits.withDefaults()
-	return firstfiles.Save(ctx, f.cfg.Store, task, firstfiles.Limits{Files: l.Files, Total: l.Total}, f.cfg.Fetch)
+	return firstfiles.Save(ctx, f.cfg.Store, task, firstfiles.Limits{Files: l.Files, Total: l.Total, Redact: f.cfg.Redact}, f.cfg.Fetch)
 }
 
 // Strays counts the processes that have died and left folders of claims below a Dir, and removes these when told to. NewFolders does

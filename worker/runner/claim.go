@@ -359,6 +359,10 @@ func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 	task.Join(x.ticket.Trace)
 	x.rules.withoutSecrets(task)
 	started.Task = *task
+	if field := x.rules.secretName(task); field != "" {
+		started.Task.Files = nil
+		return started, &messages.RunError{Code: messages.CodePolicy, Message: field + ": holds a secret that the worker knows: name the file otherwise"}
+	}
 	if err := errors.Join(task.CheckInput(x.cfg.MaxInput), task.CheckDelay(x.now())); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}

@@ -31,6 +31,7 @@ type clerk struct {
 	held    int           // the call, from 1, that waits after it has written; 0: none
 	writing chan struct{} // closed when it waits
 	resume  chan struct{} // it continues, and writes once more
+	also    string        // a file that it writes in its first call; empty: none
 	calls   int
 }
 
@@ -45,6 +46,11 @@ func (c *clerk) note(call *tools.Call) error {
 	}
 	if err := add(fmt.Sprintf("%s %d", c.name, c.calls)); err != nil {
 		return err
+	}
+	if c.also != "" && c.calls == 1 {
+		if err := call.Workspace.Write(c.also, nil); err != nil {
+			return err
+		}
 	}
 	if c.calls != c.held {
 		return nil

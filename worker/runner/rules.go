@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -188,6 +189,24 @@ func (x *policyWork) withoutSecrets(task *messages.Task) {
 	for name, value := range task.Labels {
 		task.Labels[name] = x.cfg.Redact(value)
 	}
+}
+
+// secretName is the field of the task that names a file by a secret, which cannot be taken out of it: it would be another file. Empty:
+// there is none.
+func (x *policyWork) secretName(task *messages.Task) string {
+	holds := func(s string) bool { return x.cfg.Redact(s) != s }
+	for i := range task.Files {
+		f := &task.Files[i]
+		switch {
+		case holds(f.Path):
+			return fmt.Sprintf("files[%d].path", i)
+		case f.Git != nil && holds(f.Git.URL):
+			return fmt.Sprintf("files[%d].git.url", i)
+		case f.Git != nil && (holds(f.Git.Path) || holds(f.Git.Into)):
+			return fmt.Sprintf("files[%d].git", i)
+		}
+	}
+	return ""
 }
 
 // input takes what rules say out of what a run that is about to begin was given, before it is part of the log: its input, its facts, its
