@@ -58,7 +58,7 @@ func TestFolderForGroups(t *testing.T) {
 		}
 	}
 	if _, err := process.FindCgroup(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a folder that is none: %v", err)
+		t.Errorf("a folder that is not a cgroup: %v", err)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 		}
 	}
 	if s.reads != 0 {
-		t.Errorf("%d reads of a key that is none", s.reads)
+		t.Errorf("%d reads of a key that does not exist", s.reads)
 	}
 }
 

@@ -279,7 +279,7 @@ func TestKeysAreFetchedAgain(t *testing.T) {
 		}
 	}
 	if n := p.fetches.Load(); n != 1 {
-		t.Errorf("%d fetches for a kid that is none", n)
+		t.Errorf("%d fetches for a kid that does not exist", n)
 	}
 	p.publish(jose.JSONWebKey{Key: p.ed.Public(), KeyID: "new"})
 	p.now.Add(10)
