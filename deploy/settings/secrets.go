@@ -37,6 +37,9 @@ func collect(v reflect.Value, out *[]string) {
 	if x, ok := reflect.TypeAssert[LongTerm](v); ok {
 		*out = append(*out, urlPasswords(x.Memory)...)
 	}
+	if w, ok := reflect.TypeAssert[Worker](v); ok {
+		*out = append(*out, urlPasswords(w.RedisURL)...)
+	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch {
@@ -79,5 +82,8 @@ func urlPasswords(text string) []string {
 	if pw, ok := u.User.Password(); ok {
 		out = append(out, pw)
 	}
-	return append(append(out, u.Query()["password"]...), u.Query()["sslpassword"]...)
+	for _, name := range []string{"password", "sslpassword", "sentinel_password"} {
+		out = append(out, u.Query()[name]...)
+	}
+	return out
 }

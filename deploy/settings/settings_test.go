@@ -122,6 +122,14 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+func TestSecretsOfSentinel(t *testing.T) {
+	url := "redis+sentinel://worker:of-redis@a:1?master_name=m&sentinel_password=of-sentinel"
+	got := settings.Secrets(&settings.Worker{RedisURL: url})
+	if !slices.Contains(got, "of-redis") || !slices.Contains(got, "of-sentinel") {
+		t.Errorf("got %q, want both passwords", got)
+	}
+}
+
 func TestSecretsOfTheIndex(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://me:pass,word@h1,h2/db":        "pass,word",

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -19,7 +20,7 @@ type Worker struct {
 	Policy
 	Encryption
 	LongTerm
-	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
+	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, redis+sentinel:// for Sentinel, or the word none" secret:"true"`
 	HTTPAddr string `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
 	Labels   string `env:"LONGSHORE_WORKER_LABELS" help:"labels of this worker, which tasks can require: gpu=true,zone=a"`
@@ -40,7 +41,7 @@ func (s *Worker) Check() error {
 	case s.RedisURL == "":
 		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
-		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
+		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, redis+sentinel://host:26379?master_name=NAME for Sentinel, or none")
 	case s.MaxClockSkew < minClockSkew:
 		return Errorf("LONGSHORE_MAX_CLOCK_SKEW: must be at least %v", minClockSkew)
 	}
@@ -56,5 +57,9 @@ const minClockSkew = time.Second
 // isRedis only reports whether it may be an address; who connects reads it closely.
 func isRedis(address string) bool {
 	u, err := url.Parse(address)
-	return address == "none" || err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss")
+	if address == "none" || err != nil {
+		return address == "none"
+	}
+	scheme := strings.TrimSuffix(u.Scheme, "+sentinel")
+	return u.Host != "" && (scheme == "redis" || scheme == "rediss")
 }

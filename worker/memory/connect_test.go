@@ -26,6 +26,15 @@ func TestConnectReadsTheURL(t *testing.T) {
 	if got := strings.Join(several.Options().Addrs, " "); got != "a:1 b:2 c:3" {
 		t.Errorf("got %s, want a:1 b:2 c:3", got)
 	}
+	// The address of the master is what the Sentinels say.
+	watched, ok := connect(t, "rediss+sentinel://worker:s3cret@a:1/2?master_name=m&addr=b:2&sentinel_username=u&sentinel_password=p").(*redis.Client)
+	if !ok {
+		t.Fatal("Sentinels: want a client")
+	}
+	if o := watched.Options(); o.Addr != "FailoverClient" || o.DB != 2 || o.Username != "worker" || o.Password != "s3cret" ||
+		o.TLSConfig == nil || !o.ContextTimeoutEnabled || o.MaxRetries != 0 {
+		t.Errorf("got addr %s, db %d, user %s, tls %t, %d retries, want those of the URL", o.Addr, o.DB, o.Username, o.TLSConfig != nil, o.MaxRetries)
+	}
 }
 
 func TestConnectRefusesWithoutTellingSecrets(t *testing.T) {
@@ -45,6 +54,11 @@ func TestConnectRefusesWithoutTellingSecrets(t *testing.T) {
 		"redis://user:x@host:1?addr=s3cret",
 		"redis://user:x@host:1/s3cret?addr=b:1",
 		"redis://user:x@host:1/7?addr=b:1",
+		"redis+sentinel://user:s3cret@host:1",
+		"redis+sentinel://user:s3cret@host:1/s3cret?master_name=m",
+		"redis+sentinel://user:s3cret@host:1?master_name=m&s3cret=1",
+		"redis+sentinel://host:1?master_name=m&replica_only=true&sentinel_password=s3cret",
+		"s3cret+sentinel://host:1?master_name=m",
 	} {
 		rdb, err := memory.Connect(url)
 		if err == nil {

@@ -23,11 +23,16 @@ func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) erro
 // without it a Redis that is away shows with the first runs.
 func (s *ShortTerm) Reach(ctx context.Context) error {
 	for {
-		err := s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+		err := s.do(ctx, s.ask)
 		if err == nil || ctx.Err() != nil || !s.circuit.IsClosed() {
 			return err
 		}
 	}
+}
+
+// ask reads a key that nothing has. A PING is not enough: a node of a cluster answers that while the cluster serves no key.
+func (s *ShortTerm) ask(ctx context.Context) error {
+	return s.rdb.HMGet(ctx, s.config.Prefix+":{_._}:probe", fieldSeq).Err()
 }
 
 func (s *ShortTerm) try(ctx context.Context, operation func(context.Context) error) error {

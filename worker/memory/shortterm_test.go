@@ -60,6 +60,43 @@ func TestConformanceOfRedis(t *testing.T) {
 	})
 }
 
+// Servers that take seconds to find one another are shared by the tests of the suite.
+func TestConformanceOfRedisTogether(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) (memorytest.Server, bool){
+		"cluster": memorytest.Cluster,
+		"sentinel": func(tb testing.TB) (memorytest.Server, bool) {
+			tb.Helper()
+			w, ok := memorytest.Sentinel(tb)
+			if !ok {
+				return memorytest.Server{}, false
+			}
+			return w.Server, true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ok := start(t)
+			if !ok {
+				t.Log("no redis-server on the PATH: its conformance run was left out")
+				return
+			}
+			memorytest.Run(t, func(tb testing.TB) memorytest.Server {
+				tb.Helper()
+				memorytest.FlushAll(tb, connect(tb, s.URL))
+				return s
+			})
+		})
+	}
+}
+
+func TestFailover(t *testing.T) {
+	w, ok := memorytest.Sentinel(t)
+	if !ok {
+		t.Log("no redis-server on the PATH: the failover was left out")
+		return
+	}
+	memorytest.Failover(t, w)
+}
+
 func connect(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
 	rdb, err := memory.Connect(url)

@@ -67,7 +67,7 @@ func (s *ShortTerm) probe(ctx context.Context) {
 		return
 	}
 	// Only the circuit breaker needs the outcome.
-	_ = s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+	_ = s.do(ctx, s.ask)
 }
 
 // flush ends the writing. A Redis that is down is not waited for.

@@ -33,7 +33,7 @@ func (d *doctor) cache(ctx context.Context) []Finding {
 	redis.SetLogger(quiet{})
 	rdb, err := memory.Connect(at)
 	if err != nil {
-		return []Finding{fail(check, "correct REDIS_URL: redis://:password@host:6379, or rediss:// for TLS", "%v", err)}
+		return []Finding{fail(check, "correct REDIS_URL: redis://:password@host:6379, rediss:// for TLS, redis+sentinel:// for Sentinel", "%v", err)}
 	}
 	defer func() { _ = rdb.Close() }() // nothing is left in it
 	ctx, cancel := d.within(ctx)

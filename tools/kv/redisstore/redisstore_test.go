@@ -60,16 +60,17 @@ func servers(t *testing.T, test func(t *testing.T, s memorytest.Server)) {
 }
 
 func TestConformance(t *testing.T) {
-	servers(t, func(t *testing.T, s memorytest.Server) {
+	suite := func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		kvtest.Run(t, func(t *testing.T, l kv.Limits) kv.Store {
 			t.Helper()
 			rdb := connect(t, s.URL)
-			if err := rdb.FlushAll(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			memorytest.FlushAll(t, rdb)
 			return redisstore.New(rdb, l)
 		})
-	})
+	}
+	t.Run("miniredis", func(t *testing.T) { suite(t, embeddedRedis(t)) })
+	memorytest.Real(t, suite)
 }
 
 // The tools keep their promises on Redis, and so does the next worker, which has a connection of its own.

@@ -12,7 +12,7 @@ import (
 )
 
 // startTimeout bounds the start of a redis-server.
-const startTimeout = 10 * time.Second
+const startTimeout = 30 * time.Second
 
 // RedisServer starts a redis-server from the PATH on a free port of the loopback interface, with nothing kept on disk,
 // and ends it with the test. It is false when there is none on the PATH.
@@ -36,6 +36,7 @@ func RedisServer(tb testing.TB) (Server, bool) {
 // process is one redis-server at a time on the same address.
 type process struct {
 	path, addr, dir string
+	options         []string
 	cmd             *exec.Cmd
 	ended           chan struct{} // closed when the output has ended
 }
@@ -48,8 +49,14 @@ func (p *process) start(tb testing.TB) {
 	}
 	// The test's context ends before its cleanups, and they still need the server.
 	ctx := context.WithoutCancel(tb.Context())
-	p.cmd = exec.CommandContext(ctx, p.path, "--bind", host, "--port", port, //nolint:gosec // found on the PATH
-		"--save", "", "--appendonly", "no", "--dir", p.dir)
+	args := append([]string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", p.dir}, p.options...)
+	p.run(ctx, tb, "Ready to accept connections", args...)
+}
+
+// run starts the program and waits until its output says that it is ready.
+func (p *process) run(ctx context.Context, tb testing.TB, isReady string, args ...string) {
+	tb.Helper()
+	p.cmd = exec.CommandContext(ctx, p.path, args...) //nolint:gosec // found on the PATH
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -59,7 +66,7 @@ func (p *process) start(tb testing.TB) {
 	}
 	ready := make(chan struct{})
 	p.ended = make(chan struct{})
-	go readOutput(out, ready, p.ended) // stop waits for it
+	go readOutput(out, isReady, ready, p.ended) // stop waits for it
 	select {
 	case <-ready:
 		return
@@ -70,12 +77,12 @@ func (p *process) start(tb testing.TB) {
 	tb.Fatalf("redis-server on %s is not ready", p.addr)
 }
 
-// readOutput closes ready when the server accepts connections, and ended at the end of the output.
-func readOutput(out io.Reader, ready, ended chan<- struct{}) {
+// readOutput closes ready when the server says that it is, and ended at the end of the output.
+func readOutput(out io.Reader, says string, ready, ended chan<- struct{}) {
 	defer close(ended)
 	isReady := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !isReady && strings.Contains(lines.Text(), "Ready to accept connections") {
+		if !isReady && strings.Contains(lines.Text(), says) {
 			isReady = true
 			close(ready)
 		}

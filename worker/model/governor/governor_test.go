@@ -45,6 +45,13 @@ func eachServer(t *testing.T, test func(*testing.T, memorytest.Server)) {
 	})
 }
 
+// everyServer adds a cluster and Sentinel, which take seconds to start.
+func everyServer(t *testing.T, test func(*testing.T, memorytest.Server)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) { test(t, miniredis(t)) })
+	memorytest.Real(t, test)
+}
+
 func miniredis(tb testing.TB) memorytest.Server {
 	tb.Helper()
 	s := embeddedtest.Start(tb, embedded.Config{NATSAddr: embedded.NoListen})
@@ -401,7 +408,7 @@ func TestCallsInFlightAreLimited(t *testing.T) {
 
 // One tenant has fifty calls that wait at any time, the other one. Turns are counted, not time.
 func TestModestTenantGetsItsTurns(t *testing.T) {
-	eachServer(t, func(t *testing.T, s memorytest.Server) {
+	everyServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
 		for name, workers := range map[string]int{"one worker": 1, "two workers": 2} {
 			t.Run(name, func(t *testing.T) { modest(t, s, workers) })

@@ -37,6 +37,13 @@ func eachServer(t *testing.T, test func(*testing.T, memorytest.Server)) {
 	})
 }
 
+// everyServer adds a cluster and Sentinel, which take seconds to start.
+func everyServer(t *testing.T, test func(*testing.T, memorytest.Server)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) { test(t, miniredis(t)) })
+	memorytest.Real(t, test)
+}
+
 func miniredis(tb testing.TB) memorytest.Server {
 	tb.Helper()
 	s := embeddedtest.Start(tb, embedded.Config{NATSAddr: embedded.NoListen})
@@ -135,7 +142,7 @@ func TestSameRequestIsPaidOnce(t *testing.T) {
 	call.Message.Content = append(call.Message.Content,
 		messages.Block{Reasoning: &messages.Reasoning{Family: "openai", Text: "hm", Signature: "s"}},
 		messages.Block{ToolCall: &messages.ToolCall{ID: "c1", Name: "look", Arguments: `{"at":"the <quay>"}`}})
-	eachServer(t, func(t *testing.T, s memorytest.Server) {
+	everyServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
 		for name, reply := range map[string]model.Reply{"text": said("Clear.", messages.StopEnd), "a tool call": call} {
 			t.Run(name, func(t *testing.T) {

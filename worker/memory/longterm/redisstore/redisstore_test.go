@@ -39,9 +39,7 @@ func suite(t *testing.T, url string) {
 	longtermtest.Run(t, func(t *testing.T, o longtermtest.Options) longterm.Store {
 		t.Helper()
 		rdb := connect(t, url)
-		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		memorytest.FlushAll(t, rdb)
 		return redisstore.New(rdb, redisstore.Config{Limits: o.Limits, Now: o.Now})
 	})
 }
@@ -50,38 +48,7 @@ func TestConformance(t *testing.T) {
 	t.Run("miniredis", func(t *testing.T) {
 		suite(t, embeddedtest.Start(t, embedded.Config{NATSAddr: embedded.NoListen}).RedisURL)
 	})
-	s, ok := memorytest.RedisServer(t)
-	if !ok {
-		t.Log("no redis-server on the PATH: it was left out")
-		return
-	}
-	t.Run("redis-server", func(t *testing.T) { suite(t, s.URL) })
-}
-
-// A node of a cluster refuses a script whose keys are in more than one slot.
-func TestConformanceInACluster(t *testing.T) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Log("no redis-server on the PATH: the cluster was left out")
-		return
-	}
-	addr := start(t, program, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
-	rdb := connect(t, "redis://"+addr)
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		err := rdb.ClusterAddSlotsRange(t.Context(), 0, 16383).Err()
-		if err != nil && strings.Contains(err.Error(), "is already busy") {
-			err = nil
-		}
-		info := rdb.ClusterInfo(t.Context()).Val()
-		if err == nil && strings.Contains(info, "cluster_state:ok") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no cluster: %v %s", err, info)
-		}
-	}
-	suite(t, fmt.Sprintf("redis://%s?addr=%s", addr, addr))
+	memorytest.Real(t, func(t *testing.T, s memorytest.Server) { suite(t, s.URL) })
 }
 
 // start starts a server with some more of its options.
@@ -89,8 +56,7 @@ func start(t *testing.T, program string, options ...string) (addr string) {
 	t.Helper()
 	addr = freeAddr(t)
 	host, port, _ := net.SplitHostPort(addr)
-	_, bus, _ := net.SplitHostPort(freeAddr(t)) // by default the port plus 10,000, which may be none
-	args := append([]string{"--bind", host, "--port", port, "--save", "", "--dir", t.TempDir(), "--cluster-port", bus}, options...)
+	args := append([]string{"--bind", host, "--port", port, "--save", "", "--dir", t.TempDir()}, options...)
 	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
