@@ -116,10 +116,13 @@ func signIn(ctx context.Context, q *query) (any, error) {
 
 // cookieFor is the cookie of a session. No script reads it, and no other site has it sent.
 func cookieFor(r *http.Request, value string, seconds int) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // it is secure where the browser speaks TLS
-		Name: SessionCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	c := &http.Cookie{
+		Name: SessionCookie, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
+	if r.TLS == nil && r.Header.Get("X-Forwarded-Proto") != "https" {
+		c.Secure = false // else it would not be sent
+	}
+	return c
 }
 
 // Caller is who makes a request, and what the caller may do.

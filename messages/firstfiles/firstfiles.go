@@ -75,9 +75,9 @@ func Save(ctx context.Context, st Store, task *messages.Task, l Limits, fetch Fe
 	return s.each(ctx, task)
 }
 
-// Check looks for what a task names as Save does, and stores nothing. What it has found stays for as long as a Save may take.
+// Check looks for what a task names as Save does, and stores and fetches nothing. What it has found stays for as long as a Save may take.
 func Check(ctx context.Context, st Store, task *messages.Task, l Limits) error {
-	_, err := Save(ctx, looking{st}, task, l)
+	_, err := Save(ctx, looking{st}, task, l, nil)
 	return err
 }
 
