@@ -89,8 +89,12 @@ func TestFilesOfAWorkspace(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	for _, wrong := range [][]string{
-		{"files", "ls", "--workspace", "w", "files"}, {"files", "ls", "--workspace", ""}, {"files", "ls", "--workspace", "w", "--step", "1"},
-		{"files", "ls", "--workspace", "w", "--last"}, {"files", "get", "--workspace", "w"}, {"files", "get", "--workspace", "a.>", "x"},
+		{"files", "ls", "--workspace", "w", "files"},
+		{"files", "ls", "--workspace", ""},
+		{"files", "ls", "--workspace", "w", "--step", "1"},
+		{"files", "ls", "--workspace", "w", "--last"},
+		{"files", "get", "--workspace", "w"},
+		{"files", "get", "--workspace", "a.>", "x"},
 	} {
 		if _, _, err := executeWith(t, f.connect, "", wrong...); !isUsage(err) {
 			t.Errorf("%q: %v", wrong, err)
