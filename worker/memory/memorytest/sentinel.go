@@ -72,20 +72,22 @@ func Sentinel(tb testing.TB) (*Watched, bool) {
 	return w, true
 }
 
-// Master is the address of the master, as Sentinel says.
-func (w *Watched) Master(tb testing.TB) string {
-	tb.Helper()
-	addr, err := w.watcher.GetMasterAddrByName(tb.Context(), masterName).Result()
+// master is the address of the master, as Sentinel says.
+func (w *Watched) master(ctx context.Context) (string, error) {
+	addr, err := w.watcher.GetMasterAddrByName(ctx, masterName).Result()
 	if err != nil {
-		tb.Fatal(err)
+		return "", err
 	}
-	return net.JoinHostPort(addr[0], addr[1])
+	return net.JoinHostPort(addr[0], addr[1]), nil
 }
 
 // KillMaster kills the master without a warning and returns its address. Sentinel makes the replica the master some seconds later.
 func (w *Watched) KillMaster(tb testing.TB) string {
 	tb.Helper()
-	addr := w.Master(tb)
+	addr, err := w.master(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
 	w.servers[addr].stop()
 	return addr
 }
@@ -93,8 +95,9 @@ func (w *Watched) KillMaster(tb testing.TB) string {
 // FailedOver waits until another server than the one at the address is the master.
 func (w *Watched) FailedOver(tb testing.TB, from string) {
 	tb.Helper()
-	until(tb, func(context.Context) (string, bool) {
-		return "Sentinel has not replaced " + from, w.Master(tb) != from
+	until(tb, func(ctx context.Context) (string, bool) {
+		now, err := w.master(ctx)
+		return fmt.Sprint("Sentinel has not replaced ", from, err), err == nil && now != from
 	})
 }
 
