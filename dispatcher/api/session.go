@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
@@ -77,7 +78,7 @@ func (a *API) serveSessions() {
 			writeProblem(w, forbidden("this comes from a web page of another origin"))
 			return
 		}
-		http.SetCookie(w, cookieFor(r, "", -1))
+		http.SetCookie(w, cookieFor("", -1))
 		w.WriteHeader(http.StatusNoContent)
 	})
 }
@@ -94,6 +95,9 @@ func signIn(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	case token == "":
 		return nil, unauthenticated("signing in needs an API key or a JWT: Authorization: Bearer …")
+	case !mayKeepCookies(q.r):
+		return nil, problemf(http.StatusBadRequest, messages.CodeInvalidInput,
+			"browsers keep no cookie of this address: open the console over HTTPS, or on this machine")
 	case s.Cookies == nil:
 		return nil, problemf(http.StatusNotFound, messages.CodeNotFound, "the console is off here")
 	}
@@ -110,19 +114,22 @@ func signIn(ctx context.Context, q *query) (any, error) {
 		return nil, &messages.FieldError{Field: "Authorization", Reason: "the token is too long for a cookie: sign in with an API key"}
 	}
 	reply, err := caller(ctx, q)
-	header := http.Header{"Set-Cookie": {cookieFor(q.r, value, int(sessionAge.Seconds())).String()}}
+	header := http.Header{"Set-Cookie": {cookieFor(value, int(sessionAge.Seconds())).String()}}
 	return &replyOf{header: header, body: reply}, err
 }
 
-// cookieFor is the cookie of a session. No script reads it, and no other site has it sent.
-func cookieFor(r *http.Request, value string, seconds int) *http.Cookie {
-	c := &http.Cookie{
+// cookieFor is the cookie of a session. No script reads it, and no other site has it sent. Browsers send it over TLS, and to this machine.
+func cookieFor(value string, seconds int) *http.Cookie {
+	return &http.Cookie{
 		Name: SessionCookie, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
-	if r.TLS == nil && r.Header.Get("X-Forwarded-Proto") != "https" {
-		c.Secure = false // else it would not be sent
-	}
-	return c
+}
+
+// mayKeepCookies reports whether a browser keeps the cookie of a session: it came over TLS, or from the machine that it runs on.
+func mayKeepCookies(r *http.Request) bool {
+	host, _ := hostOf(r.Host)
+	ip, err := netip.ParseAddr(host)
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Caller is who makes a request, and what the caller may do.

@@ -34,7 +34,7 @@ func TestSignIn(t *testing.T) {
 	g := openGuarded(t)
 	key := g.key("acme", control.RoleSubmitter)
 	c := g.signIn(key)
-	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.MaxAge < 3600 {
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || !c.Secure || c.MaxAge < 3600 {
 		t.Errorf("the cookie is %v", c)
 	}
 	if token := strings.TrimPrefix(key[1], "Bearer "); strings.Contains(c.Value, token) || strings.Contains(c.Value, strings.Split(token, "_")[1]) {
@@ -52,12 +52,24 @@ func TestSignIn(t *testing.T) {
 	if !task.Result.Success {
 		t.Errorf("the run is %+v", task)
 	}
-	resp := g.send("POST", "/console/sign-in", "", append(slices.Clone(key), "X-Forwarded-Proto", "https")...)
-	_ = resp.Body.Close()
-	if cs := resp.Cookies(); len(cs) != 1 || !cs[0].Secure {
-		t.Errorf("behind TLS the cookie is %v", cs)
+	for proto, status := range map[string]int{"http": http.StatusBadRequest, "https": http.StatusOK} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/console/sign-in", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "longshore.example.com"
+		req.Header.Set("X-Forwarded-Proto", proto)
+		req.Header.Set("Authorization", key[1])
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("by a name, over %s: %s", proto, resp.Status)
+		}
 	}
-	resp = g.send("POST", "/console/sign-out", "", cookie(c, "Sec-Fetch-Site", "same-origin")...)
+	resp := g.send("POST", "/console/sign-out", "", cookie(c, "Sec-Fetch-Site", "same-origin")...)
 	_ = resp.Body.Close()
 	if cs := resp.Cookies(); resp.StatusCode != http.StatusNoContent || len(cs) != 1 || cs[0].Value != "" || cs[0].MaxAge >= 0 {
 		t.Errorf("signing out: %s %v", resp.Status, cs)
