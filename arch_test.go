@@ -24,6 +24,7 @@ var forbidden = map[string][]string{
 	"messages/sensitive":   {"!std"},
 	"messages":             {"!std"},
 	"messages/manifest":    {"!std"},
+	"messages/memory":      {"!own", "messages/control", "net/http"},
 	"messages/firstfiles":  {"messages/bus", "messages/runlog", "messages/record", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"messages/queue":       {"!own", "messages/record", "messages/logentry", "net/http"},
 	"messages/logentry":    {"!own", "messages/record", "messages/queue", "net/http"},
@@ -216,7 +217,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict" && own != "messages/manifest"
 	case "!own":
-		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest", "messages/scratchpad"}
+		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest", "messages/scratchpad", "messages/memory"}
 		return !std && own != pkg && !slices.Contains(contract, own)
 	default:
 		if isOwn {

@@ -21,6 +21,8 @@ type (
 	Index struct{ client *Client }
 	// Keys are the API keys of a tenant.
 	Keys struct{ client *Client }
+	// Memory is the long-term memory of a tenant.
+	Memory struct{ client *Client }
 	// Prompts are stored templates.
 	Prompts struct{ client *Client }
 	// Quotas are what operators grant tenants, agents and providers.
@@ -58,6 +60,9 @@ func (c *Client) Index() Index { return Index{c} }
 
 // Keys returns the requests about API keys.
 func (c *Client) Keys() Keys { return Keys{c} }
+
+// Memory returns the requests about long-term memory.
+func (c *Client) Memory() Memory { return Memory{c} }
 
 // Prompts returns the requests about prompts.
 func (c *Client) Prompts() Prompts { return Prompts{c} }

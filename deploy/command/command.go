@@ -50,8 +50,11 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(cli.Version(p.Version, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
 	for _, c := range root.Commands() {
-		if c.Name() == "keys" {
+		switch c.Name() {
+		case "keys":
 			c.AddCommand(keyset.Commands(keyset.Config{Environ: p.Environ, Raw: raw})...)
+		case "memory":
+			c.AddCommand(memory.Quality(p.Environ))
 		}
 	}
 	recorded := []*cobra.Command{replay.Command(p.connect, raw), policy.Command(p.connect, raw)}
@@ -59,7 +62,6 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(recorded...)
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(tools.Command(tools.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
-	root.AddCommand(memory.Command(p.Environ))
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
 	forEval.Ephemeral = !p.fleetElsewhere()

@@ -124,6 +124,10 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	if ds.Index = or(ds.Index, settings.IndexAuto); ds.Index == settings.IndexAuto {
 		ds.Index = filepath.Join(d.servers.Dir(), "index.db")
 	}
+	if cfg.Memory = or(cfg.Memory, settings.MemoryAuto); cfg.Memory == settings.MemoryAuto {
+		cfg.Memory = settings.MemorySQLite + filepath.Join(d.servers.Dir(), "memory.db")
+	}
+	ds.RedisURL, ds.Memory = d.servers.RedisURL, cfg.Memory
 	// The parts share one process: what either was told must not leave through the other, in what a model says above all.
 	redact := policy.NewRedactor(settings.Secrets(cfg.Dev)...)
 	parts := []part{func(ctx context.Context, up func(string)) error {
@@ -139,9 +143,6 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ws := cfg.Worker()
 	ws.RedisURL, ws.HTTPAddr, ws.Workspaces = d.servers.RedisURL, "127.0.0.1:0", cfg.Folders
 	ws.Name = or(cfg.Name, WorkerName())
-	if ws.Memory = or(ws.Memory, settings.MemoryAuto); ws.Memory == settings.MemoryAuto {
-		ws.Memory = settings.MemorySQLite + filepath.Join(d.servers.Dir(), "memory.db")
-	}
 	if cfg.Abrupt {
 		ws.DrainTimeout = time.Millisecond
 	}

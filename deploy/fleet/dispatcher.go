@@ -101,12 +101,18 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	}
 	logs := runlogs.New(b, runlogs.Config{Sealer: ring})
 	stored, granted, kept := catalog.New(b), quotas.New(b, logs), retention.New(b, logs)
+	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = remembered.close() }()
 	operations := control.Operations()
 	svc := service.New(service.Config{
 		Operations: operations,
 
 		Denied: denials.Tell,
 		Index:  asked(runs),
+		Memory: remembered.served(),
 		Conn:   nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Files: files.NewSealed(b, ring), Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Uploads: s.Uploads(), Log: log,
 		PromptPolicy: withoutSecrets(redact), AgentPolicy: agentsWithoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
@@ -114,7 +120,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err := metrics.Counter("foreign_events_total", "Messages on event subjects that are not events.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics), remembered.metrics(metrics)); err != nil {
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes by people for which the event could not be stored.", func() float64 { return float64(svc.Untold()) }); err != nil {
@@ -170,6 +176,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return denials.Run(ctx) })
+	group.Go(func() error { return remembered.run(ctx) })
 	group.Go(func() error { return watch(ctx) })
 	group.Go(func() error {
 		select {

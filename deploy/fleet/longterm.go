@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	memories "github.com/longshore-run/longshore/dispatcher/service/memory"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/memory/embedding"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/memory/longterm/redisstore"
+	"github.com/longshore-run/longshore/worker/memory/longterm/served"
 	"github.com/longshore-run/longshore/worker/memory/longterm/sqlstore"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
@@ -25,9 +28,10 @@ const (
 	sweptMemory      = 1000 // items of one sweep
 )
 
-// longTerm is the long-term memory of a worker; nil when it has none.
+// longTerm is the long-term memory of a worker or a dispatcher; nil when it has none.
 type longTerm struct {
 	store *longterm.Measured
+	model string // that gives texts vectors; empty: none does
 	shut  []func() error
 	log   *slog.Logger
 
@@ -36,7 +40,7 @@ type longTerm struct {
 }
 
 // openLongTerm opens what the settings name. It does not connect: the store works as soon as its server does.
-func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, log *slog.Logger) (*longTerm, error) {
+func openLongTerm(s settings.LongTerm, redisURL string, ring *keyring.Keyring, log *slog.Logger) (*longTerm, error) {
 	m := &longTerm{log: log}
 	limits := longterm.Limits{Items: s.MemoryItems, Bytes: s.MemoryBytes}
 	var store longterm.Store
@@ -61,8 +65,8 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 		m.shut = append(m.shut, db.Close)
 		store = db
 	}
-	if seal != nil {
-		store = longterm.Sealed(store, seal)
+	if ring.On() { // otherwise texts are in the clear, and words are looked up
+		store = longterm.Sealed(store, ring)
 	}
 	by, shut, err := Embedder(s)
 	if err != nil {
@@ -70,7 +74,7 @@ func openLongTerm(s settings.LongTerm, redisURL string, seal longterm.Sealer, lo
 	}
 	m.shut = append(m.shut, func() error { shut(); return nil })
 	if by != nil {
-		store = longterm.Embedded(store, by)
+		store, m.model = longterm.Embedded(store, by), by.Model()
 	}
 	m.store = longterm.Measure(store)
 	return m, nil
@@ -82,6 +86,14 @@ func (m *longTerm) kept() longterm.Store {
 		return nil
 	}
 	return m.store
+}
+
+// served is what the dispatcher answers requests from; nil without a store.
+func (m *longTerm) served() memories.Store {
+	if m == nil {
+		return nil
+	}
+	return served.New(m.store, m.model)
 }
 
 // Embedder is what gives texts vectors, nil without a model, and what to call when it is no longer used.

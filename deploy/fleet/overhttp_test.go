@@ -183,6 +183,16 @@ func TestCommandsOverHTTP(t *testing.T) {
 	h.same("workspaces ls")
 	h.do("workspaces rm drafts")
 	h.same("sessions list")
+	h.do("memory put facts berth berth-7-is-closed --tag berths", "item berth was written to collection facts")
+	h.do("memory put facts crane two-cranes --subject crane-2")
+	for _, command := range []string{
+		"memory ls -o json", "memory ls facts -o json", "memory show facts berth -o json", "memory search facts closed --tag berths -o json",
+		"memory search facts closed --top-k 1", "memory ls facts --limit 1",
+	} {
+		h.same(command)
+	}
+	h.do("memory rm facts crane berth", "2 of 2 items removed")
+	h.refused("memory show facts berth")
 
 	// Agents, prompts, schedules.
 	people := h.file("people.yaml", "apiVersion: longshore.run/v1\nkind: Agent\nmetadata: {name: people}\nspec: {tools: [ask_human, write_file], approve: {always: [write_file]}}\n")

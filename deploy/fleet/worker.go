@@ -32,7 +32,6 @@ import (
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
-	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -103,11 +102,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		parts.guard.sealer.keys.Store(ring)
 	}
 	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
-	var seal longterm.Sealer // nil: texts are in the clear, and words are looked up
-	if ring.On() {
-		seal = ring
-	}
-	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, seal, said.of("memory"))
+	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}

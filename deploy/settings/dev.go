@@ -20,7 +20,7 @@ type Dev struct {
 // Dispatcher is the dispatcher of the fleet in one process.
 func (s *Dev) Dispatcher() Dispatcher {
 	return Dispatcher{
-		Serving: s.Serving, MaxInput: s.MaxInput, FileBytes: s.WorkspaceBytes, UploadBytes: s.UploadBytes, Replicas: 1, Encryption: s.Encryption,
+		Serving: s.Serving, MaxInput: s.MaxInput, FileBytes: s.WorkspaceBytes, UploadBytes: s.UploadBytes, Replicas: 1, Encryption: s.Encryption, LongTerm: s.LongTerm,
 	}
 }
 

@@ -15,6 +15,8 @@ type Dispatcher struct {
 	Serving
 	LogStore
 	Encryption
+	LongTerm
+	RedisURL     string        `env:"REDIS_URL"                  help:"where long-term memory is if LONGSHORE_MEMORY says redis: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	Replicas     int           `env:"LONGSHORE_REPLICAS"         envDefault:"1"    help:"copies of each stream: 1, 3 or 5"`
@@ -43,10 +45,12 @@ func (s *Dispatcher) Uploads() files.UploadLimits {
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Serving.Check(), s.LogStore.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Serving.Check(), s.LogStore.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {
+	case s.RedisURL != "" && !isRedis(s.RedisURL):
+		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
 	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
 		return Errorf("LONGSHORE_REPLICAS: must be 1, 3 or 5")
 	case s.EventsMaxAge < minMaxAge:

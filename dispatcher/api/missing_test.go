@@ -44,7 +44,8 @@ func TestWhatIsMissingIsAsDeclared(t *testing.T) {
 			}
 		}
 	}
-	if want := len(control.Operations()) / 2; seen < want {
+	const byName = 4 // about collections of memory, which come to be by being named
+	if want := (len(control.Operations()) - byName) / 2; seen < want {
 		t.Errorf("%d requests can miss something, want at least %d: the table says less than it did", seen, want)
 	}
 }

@@ -55,6 +55,7 @@ func completed(c *conn.Caller) map[string]arguments {
 		{schedules, []string{"schedules delete", "schedules pause", "schedules resume", "schedules run", "schedules show"}},
 		{sessions, []string{"sessions delete", "sessions show"}},
 		{workspaces, []string{"workspaces rm", "workspaces show"}},
+		{collections, []string{"memory ls", "memory put", "memory rm", "memory search", "memory show"}},
 		{workers, []string{"drain"}},
 		{letters, []string{"dead show"}},
 		{apiKeys, []string{"keys api revoke"}},

@@ -35,6 +35,8 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/worker/memory/longterm/memstore"
+	"github.com/longshore-run/longshore/worker/memory/longterm/served"
 )
 
 // fleet is a real one without workers: a server, its streams and a dispatcher.
@@ -61,7 +63,7 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) runindex.Index) *fleet {
 	f.controller = &runlog.Controller{
 		Log: logs, Queue: taskqueue.New(b), Events: logs, Sessions: sessions.New(b, logs), Asks: semaphores.New(b), Workspaces: files.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
-	s := service.New(service.Config{Conn: nc, Bus: b, Controller: f.controller, Version: "0.0.0", Index: index(b)})
+	s := service.New(service.Config{Conn: nc, Bus: b, Controller: f.controller, Version: "0.0.0", Index: index(b), Memory: served.New(memstore.New(memstore.Config{}), "")})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
@@ -48,6 +49,17 @@ func sessions(ctx context.Context, client *dispatcher.Client, asked *conn.Asked)
 		return nil, err
 	}
 	return conn.Offered(list.Sessions, func(s *control.SessionStatus) conn.Offer { return conn.Offer{Name: s.Name} }), nil
+}
+
+// collections offers the collections of a tenant.
+func collections(ctx context.Context, client *dispatcher.Client, asked *conn.Asked) ([]conn.Offer, error) {
+	all, err := client.Memory().Collections(ctx, asked.Tenant())
+	if err != nil {
+		return nil, err
+	}
+	return conn.Offered(all.Collections, func(c *memory.Collection) conn.Offer {
+		return conn.Offer{Name: c.Name, About: strconv.FormatInt(c.Items, 10) + " items"}
+	}), nil
 }
 
 func workers(ctx context.Context, client *dispatcher.Client, _ *conn.Asked) ([]conn.Offer, error) {

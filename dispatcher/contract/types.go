@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/logentry"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -58,6 +59,10 @@ func schemaName(of reflect.Type) string {
 	switch of {
 	case reflect.TypeFor[control.SchedulePut](), reflect.TypeFor[control.ScheduleRun](): // as they were first published
 		return schemaWords(of.Name()) + "-request"
+	}
+	switch of.PkgPath() {
+	case reflect.TypeFor[memory.Item]().PkgPath(): // its names are short
+		return "memory-" + schemaWords(of.Name())
 	default:
 		return schemaWords(of.Name())
 	}

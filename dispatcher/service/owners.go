@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/forks"
 	"github.com/longshore-run/longshore/dispatcher/service/history"
 	"github.com/longshore-run/longshore/dispatcher/service/keys"
+	"github.com/longshore-run/longshore/dispatcher/service/memory"
 	"github.com/longshore-run/longshore/dispatcher/service/quotas"
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
@@ -41,6 +42,7 @@ type owners struct {
 	forks       *forks.Forks
 	history     *history.History
 	keys        *keys.Keys
+	memory      *memory.Memory
 	quotas      *quotas.Quotas
 	runindex    *runindex.RunIndex
 	schedules   *schedules.Schedules
@@ -82,6 +84,7 @@ func newOwners(cfg *Config, has stores) owners {
 	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
+	o.memory = memory.New(memory.Config{Store: cfg.Memory, Room: room, Redact: cfg.Redact})
 	o.quotas = quotas.New(quotas.Config{Stored: cfg.Quotas, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})
 	o.runindex = runindex.New(runindex.Config{Index: cfg.Index, Queue: has.queue, Runs: o.runs, Room: room, Log: log})
 	o.schedules = schedules.New(schedules.Config{
@@ -101,7 +104,7 @@ func newOwners(cfg *Config, has stores) owners {
 func (o *owners) handlers() request.Handlers {
 	all := request.Handlers{}
 	for _, of := range []interface{ Handlers() request.Handlers }{
-		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.files, o.forks, o.history, o.keys, o.quotas,
+		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.files, o.forks, o.history, o.keys, o.memory, o.quotas,
 		o.runindex, o.schedules, o.sessions, o.why, o.workers, o.workspaces,
 	} {
 		maps.Copy(all, of.Handlers())

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/dispatcher/service/memory"
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
@@ -65,7 +66,8 @@ type Config struct {
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
 	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
 
-	Index runindex.Index // of runs; nil: clients read the events themselves
+	Index  runindex.Index // of runs; nil: clients read the events themselves
+	Memory memory.Store   // long-term memory; nil: requests about it are refused
 
 	// Denied, if set, is told about requests that were refused because of their caller. It must not wait.
 	Denied func(tenant string, what control.AuthDenied)
@@ -75,7 +77,8 @@ type Config struct {
 	// AgentPolicy, if set, reports whether an agent may be stored; its error is shown to the caller.
 	AgentPolicy func(*messages.Definition) error
 
-	// Redact takes secrets out of what prompts put through redact when they are filled in here; nil: nothing.
+	// Redact takes secrets out of what prompts put through redact when they are filled in here, and of what clients write to long-term
+	// memory; nil: nothing.
 	Redact func(string) string
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/memory"
 )
 
 // Bodies of requests over HTTP, where they are not those over NATS: the run or the batch is in the path.
@@ -47,6 +48,11 @@ type Reply struct {
 	Text string `json:"text,omitempty"`
 	Deny bool   `json:"deny,omitempty"` // there is no answer: the call fails with the text, the budget ends
 	By   string `json:"by,omitempty"`
+}
+
+// PutItems is the body of a write to long-term memory.
+type PutItems struct {
+	Items []memory.Item `json:"items"`
 }
 
 // RenderRequest is what a prompt is filled in with.

@@ -29,6 +29,10 @@ var (
 	ErrManyWorkers = errors.New("several workers have the name")
 	ErrNoKey       = errors.New("no such API key")
 	ErrNoIndex     = errors.New("the dispatcher has no index of runs: set LONGSHORE_INDEX")
+	ErrNoMemory    = errors.New("the dispatcher has no long-term memory: set LONGSHORE_MEMORY as for the workers")
+	ErrNoItem      = errors.New("no such item")
+	ErrMemoryAway  = errors.New("long-term memory does not answer")
+	ErrMemoryFull  = errors.New("the long-term memory of the tenant is full")
 )
 
 // Statuses of failures, as in HTTP.
@@ -36,6 +40,7 @@ const (
 	statusNotFound       = 404
 	statusConflict       = 409
 	statusNotImplemented = 501
+	statusUnavailable    = 503
 )
 
 func notFound(err error, text string) Failure {
@@ -109,4 +114,20 @@ func uploadsFull() Failure {
 
 func noIndex() Failure {
 	return Failure{Err: ErrNoIndex, Status: statusNotImplemented, Code: messages.CodeInternal, Text: "This dispatcher has no index of runs, or cannot ask it now."}
+}
+
+func noMemory() Failure {
+	return Failure{Err: ErrNoMemory, Status: statusNotImplemented, Code: messages.CodeInternal, Text: "This dispatcher has no long-term memory."}
+}
+
+func memoryAway() Failure {
+	return Failure{Err: ErrMemoryAway, Status: statusUnavailable, Code: messages.CodeInternal, Text: "Long-term memory does not answer, or has no space left. The request may be made again."}
+}
+
+func memoryFull() Failure {
+	return Failure{Err: ErrMemoryFull, Status: statusTooMany, Code: messages.CodeRateLimited, Text: "The tenant would have more in long-term memory than it may."}
+}
+
+func noItem() Failure {
+	return notFound(ErrNoItem, "The collection has no such item, or it has expired.")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -58,7 +59,7 @@ func filled(t *testing.T, v reflect.Value, name string) {
 			v.SetBytes([]byte(`{"id":"x"}`))
 		} else if v.Type().Elem().Kind() == reflect.String {
 			v.Set(reflect.Append(v, reflect.ValueOf("x-"+name).Convert(v.Type().Elem()), reflect.ValueOf("y").Convert(v.Type().Elem())))
-		} else if v.Type() == reflect.TypeFor[[]control.Uploaded]() {
+		} else if v.Type() == reflect.TypeFor[[]control.Uploaded]() || v.Type() == reflect.TypeFor[[]memory.Item]() {
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 			filled(t, v.Index(0), name)
 		} else if v.Type() == reflect.TypeFor[[]byte]() {
@@ -145,6 +146,9 @@ func TestOperationsSayWhatTheirErrorsMean(t *testing.T) {
 	never := map[string]string{
 		control.SubjectQuotaGet:     "what was never granted is a quota without limits",
 		control.SubjectQuotaDelete:  "so it is nothing that could be missing",
+		memory.SubjectList:          "a collection comes to be with its first item: without any it is empty",
+		memory.SubjectSearch:        "so nothing is found in it",
+		memory.SubjectDelete:        "and nothing is removed",
 		control.SubjectFeedbackList: "feedback outlives the run: the list is empty",
 	}
 	for _, o := range control.Operations() {

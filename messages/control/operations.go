@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
@@ -64,6 +65,8 @@ const (
 	oneBatch    = "/v1/batches/{id}"
 	oneSession  = "/v1/sessions/{name}"
 	oneWork     = "/v1/workspaces/{name}"
+	oneMemory   = "/v1/memory/{name}"
+	oneItem     = "/v1/memory/{name}/items/{id}"
 	oneAgent    = "/v1/agents/{name}"
 	onePrompt   = "/v1/prompts/{id}"
 	oneSchedule = "/v1/schedules/{name}"
@@ -289,6 +292,68 @@ func workspaces() []Operation {
 		{
 			Subject: SubjectWorkspaceFile, Summary: "Read a part of a file of a named workspace", Asks: WorkspaceFileRequest{}, Reply: FilePart{}, Tenants: true,
 			Failures: failures(noWorkspaceFile()),
+		},
+	}
+}
+
+// memories are about long-term memory.
+func memories() []Operation {
+	scope := func(more ...Parameter) []Parameter {
+		return append(list(
+			Parameter{Name: "agent", Text: "Only items of this agent."},
+			Parameter{Name: "session", Text: "Only items of this conversation."},
+			Parameter{Name: "subject", Text: "Only items about this person or thing.", Longest: memory.MaxSubject},
+			Parameter{Name: "tag", Text: "Only items with this tag.", Many: true, Example: "invoice"},
+		), more...)
+	}
+	return []Operation{
+		{
+			Subject: memory.SubjectCollections, Asks: memory.CollectionsRequest{}, Reply: memory.Collections{}, Tenants: true,
+			Failures: failures(noMemory(), memoryAway()),
+			ID:       "listCollections", Tag: "memory", Summary: "List the collections of long-term memory, by name", Needs: Read, Method: "GET", Path: "/v1/memory",
+			Text: "At most 1000.",
+		},
+		{
+			Subject: memory.SubjectList, Asks: memory.ListRequest{}, Reply: memory.Page{}, Tenants: true,
+			Failures: failures(noMemory(), memoryAway()),
+			ID:       "listItems", Tag: "memory", Summary: "List the items of a collection, newest first", Needs: Read, Method: "GET", Path: oneMemory + "/items",
+			Text: "A page may have fewer items than asked for. A collection that has nothing is empty.",
+			Query: scope(
+				Parameter{Name: "whole", Text: "Texts as they are; else their first 200 bytes.", Kind: "boolean"},
+				limit(memory.MaxList, memory.DefaultList, "Maximum number of items: up to 1000, 100 by default."),
+				Parameter{Name: "after", Text: "Continue after this place: `next` of the previous page."},
+			),
+			Fields: map[string]string{"tags": "query:tag"},
+		},
+		{
+			Subject: memory.SubjectGet, Asks: memory.ItemRequest{}, Reply: memory.Item{}, Tenants: true,
+			Failures: failures(noItem(), noMemory(), memoryAway()),
+			ID:       "getItem", Tag: "memory", Summary: "Get an item of a collection", Needs: Read, Method: "GET", Path: oneItem,
+		},
+		{
+			Subject: memory.SubjectSearch, Asks: memory.SearchRequest{}, Reply: memory.Found{}, Tenants: true,
+			Failures: failures(noMemory(), memoryAway()),
+			ID:       "searchItems", Tag: "memory", Summary: "Find the items of a collection that fit best", Needs: Read, Method: "GET", Path: oneMemory + "/search",
+			Text: "By words, and by meaning where the dispatcher has a model for vectors. `degraded` says what was left out.",
+			Query: scope(
+				Parameter{Name: "q", Text: "What to search for, in words or as a question.", Example: "who pays for demurrage", Longest: memory.MaxQuestion},
+				Parameter{Name: "topK", Text: "Maximum number of items: up to 100, 10 by default.", Kind: "integer", Most: memory.MaxTopK, Default: memory.DefaultTopK},
+			),
+			Fields: map[string]string{"tags": "query:tag", "text": "query:q"},
+		},
+		{
+			Subject: memory.SubjectPut, Asks: memory.PutRequest{}, Reply: memory.PutReply{}, Tenants: true, Audited: true,
+			Failures: failures(noMemory(), memoryAway(), memoryFull()),
+			ID:       "putItems", Tag: "memory", Summary: "Store items in a collection, replacing those with their ids", Needs: Submit, Method: "PUT", Path: oneMemory + "/items",
+			Text: "At most 256, as a whole or not at all. An item that is stored as it is stays untouched: the same request may be sent again.",
+			Body: PutItems{}, Headers: list(by()), Fields: map[string]string{"by": "header:" + HeaderBy},
+		},
+		{
+			Subject: memory.SubjectDelete, Asks: memory.DeleteRequest{}, Reply: memory.DeleteReply{}, Tenants: true, Audited: true,
+			Failures: failures(noMemory(), memoryAway()),
+			ID:       "deleteItems", Tag: "memory", Summary: "Remove items of a collection", Needs: Submit, Method: "DELETE", Path: oneMemory + "/items",
+			Text:  "At most 1000. Those that are not there are not counted.",
+			Query: list(Parameter{Name: "id", Text: "The id of an item.", Many: true, Example: "note-17"}), Fields: map[string]string{"ids": "query:id"},
 		},
 	}
 }

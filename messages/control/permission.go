@@ -5,8 +5,8 @@ type Permission string
 
 // Permissions within the tenant of the caller.
 const (
-	Read    Permission = "read"    // tasks, events, results, batches, sessions, workspaces; the definitions of agents and prompts
-	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions and workspaces
+	Read    Permission = "read"    // tasks, events, results, batches, sessions, workspaces, long-term memory; the definitions of agents and prompts
+	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions and workspaces; write and remove items of long-term memory
 	Decide  Permission = "decide"  // approve, deny, answer
 	Operate Permission = "operate" // dead letters and schedules of the tenant
 

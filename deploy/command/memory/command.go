@@ -1,4 +1,4 @@
-// Package memory is the command `longshore memory`. It stands apart from the client commands because it links the memory of
+// Package memory is the command `longshore memory quality`. It stands apart from the client commands because it links the memory of
 // workers.
 package memory
 
@@ -20,14 +20,8 @@ import (
 	"github.com/longshore-run/longshore/worker/memory/longterm/quality"
 )
 
-// Command is `longshore memory`, with the environment of the process.
-func Command(environ func() []string) *cobra.Command {
-	cmd := &cobra.Command{Use: "memory", Short: "Measure how well long-term memory finds things", Args: cobra.NoArgs}
-	cmd.AddCommand(qualityCommand(environ))
-	return cmd
-}
-
-func qualityCommand(environ func() []string) *cobra.Command {
+// Quality is `longshore memory quality`, with the environment of the process.
+func Quality(environ func() []string) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "quality", Short: "Show how often a search finds the document that answers",

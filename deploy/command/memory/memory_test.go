@@ -12,7 +12,7 @@ import (
 
 func run(t *testing.T, environ []string, args ...string) (string, error) {
 	t.Helper()
-	cmd := memory.Command(func() []string { return environ })
+	cmd := memory.Quality(func() []string { return environ })
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
@@ -24,16 +24,16 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 
 func TestQuality(t *testing.T) {
 	t.Parallel()
-	text, err := run(t, nil, "quality")
+	text, err := run(t, nil)
 	if err != nil || !strings.Contains(text, "214 questions, vectors of scripted: recall at 5") || !strings.Contains(text, "\nhybrid ") {
 		t.Errorf("%v: %s", err, text)
 	}
-	text, err = run(t, nil, "quality", "-o", "json")
+	text, err = run(t, nil, "-o", "json")
 	var report quality.Report
 	if err != nil || json.Unmarshal([]byte(text), &report) != nil || len(report.Results) != 3 || report.Results[2].All.Asked != 214 {
 		t.Errorf("%v: %s", err, text)
 	}
-	if _, err = run(t, []string{"LONGSHORE_EMBEDDINGS_MODEL=m", "LONGSHORE_EMBEDDINGS_URL=nowhere"}, "quality"); err == nil || !strings.Contains(err.Error(), "LONGSHORE_EMBEDDINGS_URL") {
+	if _, err = run(t, []string{"LONGSHORE_EMBEDDINGS_MODEL=m", "LONGSHORE_EMBEDDINGS_URL=nowhere"}); err == nil || !strings.Contains(err.Error(), "LONGSHORE_EMBEDDINGS_URL") {
 		t.Errorf("%v", err)
 	}
 }
