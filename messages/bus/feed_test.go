@@ -55,40 +55,6 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// A reader that takes its time learns with the next event how many have come meanwhile, though none followed when each was sent.
-func TestFeedCountsWhatHasArrived(t *testing.T) {
-	const meanwhile = 20
-	b, nc := bustest.OpenNew(t)
-	publish := func(from, to int) {
-		t.Helper()
-		for _, e := range bustest.Events(bustest.Run(), from, to) { // each is stored, and sent, before the next
-			bustest.PublishRaw(t, nc, bustest.Run(), e)
-		}
-	}
-	publish(1, 1)
-	ctx := bustest.Context(t)
-	for f, err := range events.New(b).Feed(ctx, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.Position == 2 {
-			if f.Pending < meanwhile/2 { // the connection may have received other things too
-				t.Errorf("%d follow, want about %d", f.Pending, meanwhile-1)
-			}
-			return
-		}
-		before := b.Conn().Stats().InMsgs
-		publish(2, 1+meanwhile)
-		for b.Conn().Stats().InMsgs < before+2*meanwhile { // an acknowledgement and an event each
-			if ctx.Err() != nil {
-				t.Fatal("the events do not arrive")
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	t.Fatal("the feed has ended")
-}
-
 // A position of another stream must not be waited for in silence until this one has come as far.
 func TestFeedAhead(t *testing.T) {
 	b, nc := bustest.OpenNew(t)

@@ -154,14 +154,6 @@ func (t *Tail) Begin(ctx context.Context) error {
 // IsOpen reports whether the tail has a consumer now.
 func (t *Tail) IsOpen() bool { return t.in != nil }
 
-// Arrived is how many messages have arrived and were not given yet. Some of them may carry no data.
-func (t *Tail) Arrived() int {
-	if t.in == nil {
-		return 0
-	}
-	return len(t.in.msgs)
-}
-
 // Owes reports whether messages that were stored when the consumer was made have not come yet.
 func (t *Tail) Owes() bool { return t.consumed < t.stored }
 

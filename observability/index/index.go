@@ -28,15 +28,13 @@ type Config struct {
 
 const (
 	defaultRetain = 90 * 24 * time.Hour
-	maxBatch      = 500 // events of a transaction
-	// What comes within this time after a transaction shares the next one: a transaction for each event costs several times as much.
-	gather       = 50 * time.Millisecond
-	applyTimeout = 30 * time.Second // of a transaction
-	lookEvery    = time.Second      // at what others apply
-	retainEvery  = time.Minute
-	retainBatch  = 200 // runs that are removed at once
-	firstPause   = 200 * time.Millisecond
-	longestPause = 30 * time.Second
+	maxBatch      = 500              // events of a transaction
+	applyTimeout  = 30 * time.Second // of a transaction
+	lookEvery     = time.Second      // at what others apply
+	retainEvery   = time.Minute
+	retainBatch   = 200 // runs that are removed at once
+	firstPause    = 200 * time.Millisecond
+	longestPause  = 30 * time.Second
 )
 
 // Index is a database of runs. Run keeps it; any number of goroutines may ask it meanwhile.
@@ -276,12 +274,8 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 		if f.Pending > 0 && to.position-h.position < maxBatch {
 			continue
 		}
-		more := to != h && f.Pending == 0
 		if err := flush(); err != nil {
 			return err
-		}
-		if more {
-			wait(ctx, gather)
 		}
 		if time.Since(retain) > retainEvery {
 			retain = time.Now()

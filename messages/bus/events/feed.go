@@ -22,7 +22,7 @@ type Fed struct {
 	Subject  string
 	Time     time.Time // when it was stored, by the server's clock
 	Data     []byte    // as it was published
-	Pending  uint64    // how many follow, about, as of now
+	Pending  uint64    // how many follow, as of now
 
 	bus *bus.Bus
 }
@@ -56,7 +56,7 @@ func (st *Store) feed(ctx context.Context, t *bus.Tail, yield func(Fed, error) b
 		case err != nil:
 			yield(Fed{}, err)
 			return
-		case !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, max(m.Pending, uint64(t.Arrived())), st.bus}, nil): // those that came since
+		case !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, m.Pending, st.bus}, nil):
 			return
 		}
 	}
