@@ -30,7 +30,7 @@ func TestPersonalDataStaysInLogAndResult(t *testing.T) {
 				"filePath": fmt.Sprintf("f%d.txt", c.Turn), "content": "mail " + address,
 			}}
 		}
-		return reply{Hold: true}
+		return reply{Text: "Wrote to " + address + "."}
 	})
 	for name, p := range map[string]string{
 		"closed": `{}`, "open": `{"events":{"redact":false},"memory":"keep"}`, "terse": `{"events":{"inputs":"exclude","outputs":"exclude","redact":false},"memory":"drop"}`,
@@ -58,19 +58,12 @@ func TestPersonalDataStaysInLogAndResult(t *testing.T) {
 	defer func() { _ = sub.Unsubscribe() }()
 	worker := w.worker("a", "LONGSHORE_LOG_LEVEL=debug")
 	redis := (&store{url: w.redis}).client(t)
-	runs, held := map[string]messages.Ref{}, map[string]*modelCall{}
-	for _, agent := range []string{"closed", "terse", "open"} { // the last one is that which Redis may hold: the others could be there before
-		runs[agent] = w.submit("Write to "+address, func(t *messages.Task) { t.Agent = agent })
-		held[agent] = w.model.next(t)
-	}
-	eventually(t, "Redis holds what it may hold", func() bool { return strings.Contains(dump(t, redis, runs["open"].Run), address) })
 	for _, tc := range []struct {
 		agent            string
 		events, remember bool // they hold the address
 	}{{"closed", false, false}, {"open", true, true}, {"terse", true, false}} {
-		run := runs[tc.agent]
+		run := w.submit("Write to "+address, func(t *messages.Task) { t.Agent = tc.agent })
 		g := w.watch(run)
-		held[tc.agent].answer <- reply{Text: "Wrote to " + address + "."}
 		r := g.end()
 		if r.Status != messages.StatusCompleted || fmt.Sprint(r.Result) != "Wrote to "+address+"." {
 			t.Fatalf("%s: result %+v", tc.agent, r)
@@ -86,9 +79,9 @@ func TestPersonalDataStaysInLogAndResult(t *testing.T) {
 		if (calls > 0) != (tc.agent == "open") {
 			t.Errorf("%s: %d events of calls hold it", tc.agent, calls)
 		}
-		stored := w.held(run, address)
-		if stored["RUNS"] == 0 || (stored["EVENTS"] > 0) != tc.events || stored["LOGS"] > 0 {
-			t.Errorf("%s: streams hold it %v", tc.agent, stored)
+		held := w.held(run, address)
+		if held["RUNS"] == 0 || (held["EVENTS"] > 0) != tc.events || held["LOGS"] > 0 {
+			t.Errorf("%s: streams hold it %v", tc.agent, held)
 		}
 		if remembered := strings.Contains(dump(t, redis, run.Run), address); remembered != tc.remember {
 			t.Errorf("%s: Redis holds it: %v", tc.agent, remembered)

@@ -47,19 +47,14 @@ func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
 	key := "sk-planted-" + rand.Text()
 	planted := newSecret(key)
-	echo := func(c *modelCall) (got, all string) {
-		got = strings.TrimPrefix(c.Auth, "Bearer ")
-		return got, fmt.Sprintf("key %s header %s basic %s.", got, c.Auth, base64.StdEncoding.EncodeToString([]byte("user:"+got)))
-	}
 	w := open(t, shortAckWait, func(c *modelCall) reply {
-		got, all := echo(c)
+		got := strings.TrimPrefix(c.Auth, "Bearer ")
+		all := fmt.Sprintf("key %s header %s basic %s.", got, c.Auth, base64.StdEncoding.EncodeToString([]byte("user:"+got)))
 		switch {
 		case c.Task == "error":
 			return reply{Status: 401, Body: `{"error":{"message":"Incorrect API key provided: ` + all + `"}}`}
-		case c.Task == "reply":
+		case c.Task == "reply" || c.Turn == 2:
 			return reply{Text: all}
-		case c.Turn == 2:
-			return reply{Hold: true}
 		case c.Turn == 0:
 			return reply{Text: all, Tool: "write_file", Args: map[string]string{"filePath": "dir/" + got + ".txt", "content": all}}
 		default:
@@ -67,21 +62,11 @@ func TestSecretsStayInside(t *testing.T) {
 		}
 	})
 	worker := w.worker("first", append(w.model.env(key), "LONGSHORE_LOG_LEVEL=debug")...)
-	redis := (&store{url: w.redis}).client(t)
 	var runs []messages.Ref
 	for _, task := range []string{"reply", "error", "file"} {
 		run := w.submit(task)
 		runs = append(runs, run)
 		g := w.watch(run)
-		if task == "file" {
-			last := w.model.next(t)
-			eventually(t, "Redis holds a state", func() bool {
-				n, err := redis.DBSize(t.Context()).Result()
-				return err == nil && n > 0
-			})
-			_, all := echo(last)
-			last.answer <- reply{Text: all}
-		}
 		r := g.end()
 		planted.absent(t, "the result of "+task, []byte(fmt.Sprintf("%+v %v", r, r.Error)))
 		if said := fmt.Sprintf("%v %v", r.Result, r.Error); !strings.Contains(said, "[redacted]") {
@@ -109,6 +94,7 @@ func TestSecretsStayInside(t *testing.T) {
 	if n := planted.streams(t, w); n < 10 {
 		t.Errorf("%d messages in all streams: nothing was looked through", n)
 	}
+	redis := (&store{url: w.redis}).client(t)
 	keys, err := redis.Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) == 0 {
 		t.Errorf("keys in Redis: %q, %v", keys, err)

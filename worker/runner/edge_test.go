@@ -483,21 +483,12 @@ var synctestEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // A state is cached while the model is waited for, from the second step on, at the latest when the model has answered, and not
 // with each of many quick steps.
 func TestStateIsCachedDuringCalls(t *testing.T) {
-	// The first step is the task alone; the third and the last are quick, right after another.
-	t.Run("slow at first", func(t *testing.T) { cachedDuringCalls(t, 2*time.Second, "2 at 2s", "4 at 3s", "5 at 4.2s") })
-	t.Run("quick at first", func(t *testing.T) { cachedDuringCalls(t, 0, "4 at 1s", "5 at 2.2s") })
-}
-
-func cachedDuringCalls(t *testing.T, first time.Duration, want ...string) {
-	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cache, turn := saves{make(chan string, 10)}, 0
 		m := rmodel(func(context.Context, model.Request) (*model.Reply, error) {
 			turn++
 			switch turn {
-			case 1:
-				time.Sleep(first)
-			case 4:
+			case 1, 4:
 				time.Sleep(2 * time.Second)
 			case 5:
 				time.Sleep(200 * time.Millisecond)
@@ -525,6 +516,8 @@ func cachedDuringCalls(t *testing.T, first time.Duration, want ...string) {
 			t.Fatal(out, err)
 		}
 		close(cache.steps)
+		// The first is the task alone; the third and the last are quick, right after another.
+		want := []string{"2 at 2s", "4 at 3s", "5 at 4.2s"}
 		if diff := cmp.Diff(want, slices.Collect(func(yield func(string) bool) {
 			for s := range cache.steps {
 				yield(s)

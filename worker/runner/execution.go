@@ -40,12 +40,11 @@ type execution struct {
 func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCauseFunc, t Ticket) *execution {
 	j := &job{r: r, cfg: &r.cfg, log: r.cfg.Controller.Log, run: t.Run, ticket: t, claimID: r.newClaim()}
 	x := &execution{job: j, left: make(chan struct{})}
-	now := time.Now()
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
 	x.voice = voice{job: j, state: func() *agent.State { return x.journal.state }}
 	x.journal = journal{
 		job: j, own: &x.own, voice: &x.voice, rules: &x.rules, decide: x.dec.decide, paid: paid,
-		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: now, remembered: now,
+		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
 		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, judged: x.rules.answered, made: map[string]bool{}, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},

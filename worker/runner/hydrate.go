@@ -75,16 +75,15 @@ func (x *journal) recall(ctx context.Context) *agent.State {
 }
 
 const (
-	// A run of quick steps would write little else than its state, and one that ends at once need not write any. A crash costs the
-	// next owner the few entries more to fold.
+	// A run of quick steps would write little else than its state. A crash costs the next owner the few entries more to
+	// fold.
 	rememberEvery = 100 * time.Millisecond
 	// Into a model call: a worker that hears from many models at once has other things to do before the next call of each.
 	rememberAfter = time.Second
 )
 
 // rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
-// stop is called, unless the run was taken on or another state was cached a moment ago. Until stop has returned the state must stay as
-// it is.
+// stop is called, unless another was cached a moment ago. Until stop has returned the state must stay as it is.
 func (x *journal) rememberMeanwhile() (stop func()) {
 	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
 		return func() {}
