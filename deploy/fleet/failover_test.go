@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/worker/memory/memorytest"
 )
 
-// TestRedisFailsOver kills the master of a Redis that Sentinel watches while a run is in the middle of a model call. The run goes on
+// TestRedisFailsOver kills the master of a Redis that Sentinel watches while a run is in the middle of a model call. The run continues
 // while there is no master, and the worker finds the new one by itself.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (s *State) learns(end *Finish) bool {
 // hasPlan reports whether the run has a plan.
 func (s *State) hasPlan() bool { return s.Plan != nil && s.Plan.Plan != nil }
 
-// Example is what other runs are told of one that completed: the task, the steps of the plan with their tools and how each ended, and the
+// Example is what other runs are told about one that completed: the task, the steps of the plan with their tools and how each ended, and the
 // outcome. It is empty for a run without a plan. Pure.
 func (s *State) Example(outcome string) string {
 	if !s.hasPlan() {
