@@ -72,21 +72,21 @@ func TestHostileContent(t *testing.T) {
 			t.Fatalf("%.60q: %d %v", text, status, answer)
 		}
 	}
-	for _, width := range []int64{1280, 390} {
-		h.do(chromedp.EmulateViewport(width, 900))
-		look := func(path, text string) {
-			h.do(chromedp.Navigate(h.url + path))
-			h.shows(text)
+	look := func(path, text string) {
+		h.do(chromedp.Navigate(h.url + path))
+		h.shows(text)
+		for _, width := range []int64{1280, 390} {
+			h.do(chromedp.EmulateViewport(width, 900))
 			state := eval[page](h, `({canary: "canary" in window, wide: document.documentElement.scrollWidth, menu: !!document.querySelector("nav.menu")?.offsetHeight})`)
 			if state.Canary || state.Wide > width || !state.Menu {
 				t.Errorf("%s at %d: %+v", path, width, state)
 			}
 		}
-		look("/runs?columns=id,status,agent,input,labels", "found")
-		for i := range all {
-			if status, _ := h.ask("GET", fmt.Sprintf("/v1/tasks/h%d", i), ""); status == http.StatusOK {
-				look(fmt.Sprintf("/runs/h%d", i), "Result")
-			}
+	}
+	look("/runs?columns=id,status,agent,input,labels", "found")
+	for i := range all {
+		if status, _ := h.ask("GET", fmt.Sprintf("/v1/tasks/h%d", i), ""); status == http.StatusOK {
+			look(fmt.Sprintf("/runs/h%d", i), "Result")
 		}
 	}
 }

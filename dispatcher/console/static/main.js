@@ -149,6 +149,7 @@ document.addEventListener("keydown", (e) => {
       rows[at]?.classList.remove("at");
       next?.classList.add("at");
       next?.scrollIntoView({ block: "nearest" });
+      /** @type {HTMLElement | null | undefined} */ (next?.querySelector("a"))?.focus();
       break;
     }
     case "Enter": {

@@ -41,11 +41,11 @@ export function View({ id }) {
 /** A run, folded from its events as they come. The events of one moment are shown together. @param {string} id */
 function useRun(id) {
   const kept = useRef({ run: emptyRun(), after: "" });
-  const [, draw] = useState(0);
+  const [run, draw] = useState(kept.current.run); // a copy each time: parts whose properties are the same are not drawn again
   const [state, setState] = useState("open");
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const shown = visible.value;
-  useEffect(() => { kept.current = { run: emptyRun(), after: "" }; setError(undefined); }, [id]);
+  useEffect(() => { kept.current = { run: emptyRun(), after: "" }; draw(kept.current.run); setError(undefined); }, [id]);
   useEffect(() => {
     if (!shown || kept.current.run.finished) return;
     const stop = new AbortController();
@@ -55,12 +55,12 @@ function useRun(id) {
       onFrame: (frame) => {
         if (frame.id) kept.current.after = frame.id;
         fold(kept.current.run, frame);
-        due ||= requestAnimationFrame(() => { due = 0; draw((n) => n + 1); });
+        due ||= requestAnimationFrame(() => { due = 0; draw({ ...kept.current.run }); });
       },
     }).catch((err) => setError(err));
     return () => { stop.abort(); cancelAnimationFrame(due); };
   }, [id, shown]);
-  return { run: kept.current.run, state, error };
+  return { run, state, error };
 }
 
 /** @param {{run: import("../app/fold.js").Run}} props */
