@@ -45,7 +45,7 @@ type hall struct {
 
 	dev  *fleet.Dev
 	url  string
-	tab  context.Context //nolint:containedctx // what chromedp works with is a context
+	tab  func() context.Context // what stands for the tab
 	mu   sync.Mutex
 	said []string // errors of the page, and requests to other places
 }
@@ -72,7 +72,7 @@ func open(t *testing.T, auth, play string) *hall {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
 	run, closeAll := chromedp.NewExecAllocator(t.Context(), options...)
 	tab, closeTab := chromedp.NewContext(run)
-	h.tab = tab
+	h.tab = func() context.Context { return tab }
 	t.Cleanup(func() {
 		closeTab()
 		closeAll()
@@ -114,10 +114,10 @@ func (h *hall) hear(event any) {
 
 func (h *hall) do(steps ...chromedp.Action[chromedp.Void]) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.tab, patience)
+	ctx, cancel := context.WithTimeout(h.tab(), patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		text, _ := chromedp.Run(h.tab, chromedp.Evaluate[string]("document.body.innerText"))
+		text, _ := chromedp.Run(h.tab(), chromedp.Evaluate[string]("document.body.innerText"))
 		h.Fatalf("%v; the page shows:\n%.2000s", err, text)
 	}
 }
@@ -125,7 +125,7 @@ func (h *hall) do(steps ...chromedp.Action[chromedp.Void]) {
 // eval is what an expression is in the page; a promise is awaited.
 func eval[T any](h *hall, expression string) T {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.tab, patience)
+	ctx, cancel := context.WithTimeout(h.tab(), patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -275,7 +275,7 @@ func TestViewsOpen(t *testing.T) {
 		for _, width := range []int64{1280, 390} {
 			h.do(chromedp.EmulateViewport(width, 900))
 			scheme := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
-			if _, err := chromedp.Call(h.tab, emulation.SetEmulatedMedia, scheme); err != nil {
+			if _, err := chromedp.Call(h.tab(), emulation.SetEmulatedMedia, scheme); err != nil {
 				t.Fatal(err)
 			}
 			for page, text := range pages {
@@ -290,7 +290,7 @@ func TestViewsOpen(t *testing.T) {
 				if folder == "" {
 					continue
 				}
-				image, err := chromedp.Run(h.tab, chromedp.FullScreenshot(90))
+				image, err := chromedp.Run(h.tab(), chromedp.FullScreenshot(90))
 				if err != nil {
 					t.Fatal(err)
 				}
