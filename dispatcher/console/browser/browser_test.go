@@ -290,7 +290,7 @@ func TestViewsOpen(t *testing.T) {
 				if folder == "" {
 					continue
 				}
-				image, err := chromedp.Run(h.tab(), chromedp.FullScreenshot(90))
+				image, err := chromedp.Run(h.tab(), chromedp.FullScreenshot(100))
 				if err != nil {
 					t.Fatal(err)
 				}
