@@ -89,11 +89,7 @@ func (x *memoryWork) searchAll(ctx context.Context, p *messages.RecallPolicy) (f
 				return found, context.Cause(ctx)
 			}
 		}
-		// A search may have its text embedded by a model that is paid for.
-		if err := x.own.prove(ctx); err != nil {
-			return found, err
-		}
-		if found, err = x.search(ctx, p); err == nil || ctx.Err() != nil {
+		if found, err = x.search(ctx, p); err == nil || ctx.Err() != nil || errors.Is(err, errFenced) || errors.Is(err, errNoProof) {
 			return found, err
 		}
 	}
@@ -116,6 +112,10 @@ func (x *memoryWork) search(ctx context.Context, p *messages.RecallPolicy) (foun
 	var lacks []string
 	for _, place := range placesOf(s.Agent, p, sees) {
 		name := place.collection
+		// A search may have its text embedded by a model that is paid for, and the one before may have taken long.
+		if err := x.own.prove(ctx); err != nil {
+			return out, err
+		}
 		found, err := x.cfg.Memory.Search(ctx, longterm.Place{Tenant: x.run.Tenant, Collection: name}, longterm.Search{
 			Filter: place.filter, Text: text, TopK: p.TopK,
 		})

@@ -106,3 +106,11 @@ func TestSimulationRecalls(t *testing.T) {
 		t.Errorf("%d searches found something, %d failed, %d runs became examples", found, failed, learned)
 	}
 }
+
+// Each collection is searched by the owner alone: this run is paused while it searches the first of two, and is taken on meanwhile.
+func TestSimulationPausesBetweenCollections(t *testing.T) {
+	const seed = 1062305
+	if _, found := trial(t, seed, allRules, false); found.total() != 0 {
+		t.Error(found.first)
+	}
+}
