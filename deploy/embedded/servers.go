@@ -53,7 +53,17 @@ func (s *Servers) start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	var converted []string
+	if s.config.Key != "" {
+		var err error
+		if converted, err = clearStreams(s.store.dir); err != nil {
+			return err
+		}
+	}
 	if err := s.StartNATS(); err != nil {
+		return err
+	}
+	if err := s.removeUnused(ctx, converted); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -335,3 +335,43 @@ func TestListeningBeyondThisMachineIsWarnedOf(t *testing.T) {
 		t.Errorf("got log %q, want a warning with host=0.0.0.0", log.String())
 	}
 }
+
+// A stream that never had a message works after its folder is encrypted, and one that had keeps what it has.
+func TestAFolderIsEncryptedLater(t *testing.T) {
+	dir := t.TempDir()
+	stream := func(s *embedded.Servers, name string) {
+		t.Helper()
+		if _, err := jetStream(t, s).CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{
+			Name: name, Subjects: []string{strings.ToLower(name)}, Storage: jetstream.FileStorage,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := start(t, embedded.Config{Dir: dir, NoRedis: true})
+	publish(t, plain, "before")
+	stream(plain, "EMPTY")
+	if err := plain.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := start(t, embedded.Config{Dir: dir, NoRedis: true, Key: strings.Repeat("k", 32)})
+		if got := lastMessage(t, jetStream(t, s)); got != "before" {
+			t.Errorf("the last message is %q", got)
+		}
+		stream(s, "EMPTY")
+		ack, err := jetStream(t, s).Publish(t.Context(), "empty", []byte("after"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty, err := jetStream(t, s).Stream(t.Context(), "EMPTY")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := empty.GetLastMsgForSubject(t.Context(), "empty"); err != nil || m.Sequence != ack.Sequence {
+			t.Errorf("the message %d is acknowledged and not found: %v", ack.Sequence, err)
+		}
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -3,10 +3,7 @@
 package fleet_test
 
 import (
-	"bytes"
-	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,10 +15,12 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/plaintexttest"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -77,32 +76,10 @@ func TestProcessesNeedAKeyset(t *testing.T) {
 	}
 }
 
-// holding are the files below a folder that hold a text.
-func holding(t *testing.T, dir, text string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(data, []byte(text)) {
-			names = append(names, strings.TrimPrefix(path, dir))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
-
 // What a run was told and did cannot be read in the data folder of `longshore dev`, which opens again with its keyset and with no other.
 func TestDataFolderIsEncrypted(t *testing.T) {
 	t.Parallel()
-	planted := map[string]string{}
-	for _, what := range []string{"task", "reply", "file", "result"} {
-		planted[what] = what + "-" + rand.Text()
-	}
+	planted := plaintexttest.Plant("task", "reply", "file", "result", "memory")
 	model := newModel(t, func(c *modelCall) reply {
 		if c.Turn == 0 {
 			return reply{Text: "I say " + planted["reply"], Tool: "write_file", Args: map[string]string{"filePath": "a.txt", "content": planted["file"]}}
@@ -112,7 +89,7 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 	cfg := func(dir string, enc settings.Encryption) fleet.DevConfig {
 		return fleet.DevConfig{
 			Dir: dir, Folders: t.TempDir(), Log: testLog(t, "dev"), Dev: settings.Dev{
-				Encryption: enc, Serving: settings.Serving{Retention: time.Hour, RunIndex: settings.RunIndex{Index: settings.IndexNone}},
+				Encryption: enc, Serving: settings.Serving{Retention: time.Hour, RunIndex: settings.RunIndex{Index: settings.IndexNone}}, LongTerm: settings.LongTerm{Memory: "auto"},
 				Models: settings.Models{OpenAIKey: apiKey, OpenAIURL: model.URL + "/v1", OpenAIModel: "fake"},
 				Runs:   settings.Runs{Slots: 4, MaxAttempts: 5, ModelTimeout: patience},
 			},
@@ -131,6 +108,9 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 		}()
 		client, err := dev.Client(t.Context())
 		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Memory().Put(t.Context(), memory.PutRequest{Name: "notes", Items: []memory.Item{{ID: "n", Text: planted["memory"]}}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := client.Submit(t.Context(), messages.Task{ID: ids[len(ids)-1], Input: messages.TextInput("Work on " + planted["task"])}); err != nil {
@@ -153,19 +133,17 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 	}
 	plain := t.TempDir()
 	work(cfg(plain, settings.Encryption{Encryption: settings.EncryptionOff}), "one")
-	for what, text := range planted {
-		if len(holding(t, plain, text)) == 0 {
-			t.Errorf("without encryption no file holds the %s: the test looks in the wrong place", what)
-		}
+	if missing := planted.Missing(t, plain); len(missing) > 0 {
+		t.Errorf("without encryption no file holds %v: the test looks in the wrong place", missing)
 	}
 	sealed := t.TempDir()
 	work(cfg(sealed, settings.Encryption{}), "one")
 	work(cfg(sealed, settings.Encryption{}), "one", "two")
 	work(cfg(plain, settings.Encryption{}), "one", "three") // it is converted
 	for _, dir := range []string{sealed, plain} {
-		for what, text := range planted {
-			if names := holding(t, dir, text); len(names) > 0 {
-				t.Errorf("the %s is in %v", what, names)
+		for _, found := range planted.In(t, dir) {
+			if dir == sealed || found.Place != "memory" { // what was remembered before stays as it was stored
+				t.Error(found)
 			}
 		}
 		if info, err := os.Stat(fleet.KeysetBeside(dir)); err != nil || info.Mode().Perm() != 0o600 {
