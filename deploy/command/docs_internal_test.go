@@ -41,6 +41,33 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 	}
 }
 
+// So is every one that the console tells people to copy.
+func TestCommandLinesOfTheConsoleParse(t *testing.T) {
+	t.Parallel()
+	views, err := filepath.Glob("../../dispatcher/console/static/views/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := regexp.MustCompile("command='(longshore [^']*)'|command=\"(longshore [^\"]*)\"|text=\"(longshore [^\"]*)\"|text=\\$\\{`(longshore [^`$]*)|: '(longshore [^']*)'|with: (longshore [a-z ]*)")
+	lines := 0
+	for _, view := range append(views, "../../dispatcher/console/static/main.js") {
+		text, err := os.ReadFile(view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range copied.FindAllStringSubmatch(string(text), -1) {
+			lines++
+			line := strings.TrimSpace(strings.Join(m[1:], ""))
+			if err := parse(line); err != nil {
+				t.Errorf("%s: %s: %v", filepath.Base(view), line, err)
+			}
+		}
+	}
+	if lines < 12 {
+		t.Errorf("found %d command lines", lines)
+	}
+}
+
 // commandLines are those of longshore in the code of a page, up to what belongs to the shell. Those that leave something out are
 // not among them.
 func commandLines(page string) []string {

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed static
@@ -30,8 +31,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // asset is a file as it is sent.
 type asset struct {
-	data, packed []byte // packed: with gzip
-	media, tag   string
+	data       []byte
+	packed     func() []byte // with gzip, at most once: at the start of a dispatcher it would take longer than most of the rest
+	media, tag string
 }
 
 // Console is an http.Handler.
@@ -51,8 +53,8 @@ func New(next http.Handler) (*Console, error) {
 		if err != nil {
 			return err
 		}
-		c.assets["/console/"+strings.TrimPrefix(name, "static/")], err = assetOf(name, data)
-		return err
+		c.assets["/console/"+strings.TrimPrefix(name, "static/")] = assetOf(name, data)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the console: %w", err)
@@ -60,15 +62,7 @@ func New(next http.Handler) (*Console, error) {
 	return c, nil
 }
 
-func assetOf(name string, data []byte) (asset, error) {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err == nil {
-		_, err = w.Write(data)
-	}
-	if err == nil {
-		err = w.Close()
-	}
+func assetOf(name string, data []byte) asset {
 	media := mime.TypeByExtension(path.Ext(name))
 	switch path.Ext(name) { // the tables of the system differ
 	case ".js":
@@ -79,7 +73,15 @@ func assetOf(name string, data []byte) (asset, error) {
 		media = "text/plain; charset=utf-8"
 	}
 	sum := sha256.Sum256(data)
-	return asset{data, packed.Bytes(), media, `"` + hex.EncodeToString(sum[:12]) + `"`}, err
+	return asset{data, sync.OnceValue(func() []byte { return pack(data) }), media, `"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
+func pack(data []byte) []byte {
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // a known level
+	_, _ = w.Write(data)                                       // a buffer takes all
+	_ = w.Close()
+	return packed.Bytes()
 }
 
 // ServeHTTP implements http.Handler.
@@ -131,7 +133,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	data := a.data
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		data = a.packed
+		data = a.packed()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	if r.Method == http.MethodHead {

@@ -35,6 +35,10 @@ scenes:
     turns:
       - {text: "I will **write** it.", calls: [{name: write_file, arguments: {filePath: haiku.txt, content: "grey harbour morning"}}]}
       - {text: "Done: see haiku.txt"}
+  - match: paint
+    turns:
+      - {text: "", calls: [{name: ask_human, arguments: {question: "Which colour?"}}]}
+      - {text: Painted.}
   - match: ""
     turns: [{text: hello}]
 `
@@ -213,6 +217,20 @@ func TestApproveInTheInbox(t *testing.T) {
 	h.do(chromedp.Navigate(h.url + "/runs/a"))
 	h.shows("Done: see haiku.txt")
 	h.shows("approved")
+}
+
+// A question is answered in the inbox, and the run ends.
+func TestAnswerInTheInbox(t *testing.T) {
+	h := open(t, settings.AuthOff, script)
+	if status, answer := h.ask("POST", "/v1/tasks", `{"id":"q","agent":"curious","input":"paint"}`); status != http.StatusAccepted {
+		t.Fatalf("%d %v", status, answer)
+	}
+	h.do(chromedp.Click(link("Inbox")))
+	h.shows("Which colour?")
+	h.do(chromedp.SendKeys("textarea", "blue"), chromedp.Click(button("Answer")))
+	h.shows("Nothing waits for you")
+	h.do(chromedp.Navigate(h.url + "/runs/q"))
+	h.shows("Painted.")
 }
 
 // A viewer signs in, sees, cannot change, and signs out.

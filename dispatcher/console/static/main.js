@@ -108,7 +108,7 @@ function SignIn() {
   useEffect(() => { document.title = "Sign in · Longshore"; }, []);
   return html`<main class="sign-in" id="main"><h1>Sign in to Longshore</h1>
     <form onSubmit=${submit}>
-      <${Field} label="API key or JWT" error=${error} hint="It is exchanged for a cookie of twelve hours, and not kept in the browser. Make a key with: longshore keys create">
+      <${Field} label="API key or JWT" error=${error} hint="It is exchanged for a cookie of twelve hours, and not kept in the browser. Make a key with: longshore keys api create">
         <input name="key" type="password" required autofocus autocomplete="off" spellcheck=${false} />
       <//>
       <button class="main" disabled=${busy} aria-busy=${busy}>Sign in</button>

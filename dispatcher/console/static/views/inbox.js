@@ -11,7 +11,7 @@ export function View() {
     const [calls, waiting] = await Promise.all([ask("/v1/approvals", { query: { limit: 200 }, signal }), ask("/v1/tasks", { query: { status: "waiting", limit: 200 }, signal })]);
     const approvals = calls.approvals.map((/** @type {any} */ a) => ({ ...a, kind: "approval" }));
     const known = new Set(approvals.map((/** @type {any} */ a) => a.id));
-    const questions = waiting.runs.filter((/** @type {any} */ r) => !known.has(r.id) && ["answer", "human", "budget", "question"].includes(r.waits)).map((/** @type {any} */ r) => ({ kind: r.waits, id: r.id, agent: r.agent, since: r.updatedAt, input: r.input }));
+    const questions = waiting.runs.filter((/** @type {any} */ r) => !known.has(r.id) && (r.waits === "answer" || r.waits === "budget")).map((/** @type {any} */ r) => ({ kind: r.waits, id: r.id, agent: r.agent, since: r.updatedAt, input: r.input }));
     return { items: [...approvals, ...questions].sort((a, b) => Date.parse(a.since) - Date.parse(b.since)), more: calls.more };
   }, [], { every: 3000 });
   const [at, setAt] = useState(0);
@@ -38,5 +38,5 @@ export function View() {
 /** @param {{item: any, done: () => void}} props */
 function Question({ item, done }) {
   const why = useLoad((signal) => ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id]);
-  return html`<${Loaded} of=${why} rows=${1}>${(/** @type {any} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: "question", callId: w.call, question: w.text }} done=${done} />`}<//>`;
+  return html`<${Loaded} of=${why} rows=${1}>${(/** @type {any} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.text }} done=${done} />`}<//>`;
 }

@@ -8,7 +8,7 @@ import { bytes, cost, count, duration, plain } from "../app/format.js";
 import { emptyRun, fold } from "../app/fold.js";
 import { Markdown, Raw } from "../app/text.js";
 import { Timeline } from "./timeline.js";
-import { Decide } from "./decide.js";
+import { Decide, forAPerson } from "./decide.js";
 
 const tabs = /** @type {[string, string][]} */ ([["", "Conversation"], ["timeline", "Timeline"], ["plan", "Plan"], ["children", "Children"], ["files", "Files"], ["log", "Records"], ["logs", "Logs"], ["raw", "Raw"]]);
 
@@ -86,7 +86,7 @@ function Waiting({ id, run }) {
   const why = useLoad((signal) => ask(`/v1/tasks/${encodeURIComponent(id)}/why`, { signal }), [id, run.waiting?.at], { every: 10_000 });
   const w = run.waiting;
   return html`<div class="card waits"><p><b>${plain(why.data?.text ?? `It waits: ${w.reason}.`)}</b> Since <${Time} at=${w.at} />${w.until ? html`, until <${Time} at=${w.until} />` : ""}.</p>
-    ${(w.reason === "approval" || w.question) && html`<${Decide} id=${id} waiting=${w} call=${callOf(run, w.callId)} />`}</div>`;
+    ${forAPerson(w.reason) && html`<${Decide} id=${id} waiting=${w} call=${callOf(run, w.callId)} />`}</div>`;
 }
 
 /** @param {import("../app/fold.js").Run} run @param {string} id */
@@ -262,13 +262,28 @@ function Feedback({ path, close }) {
     <div class="actions"><${Act} needs="submit" act=${rate(1)}>Good<//><${Act} needs="submit" act=${rate(-1)}>Bad<//></div><//>`;
 }
 
+// The fields of a task that the command tells.
+const told = ["input", "agent", "priority", "session", "context", "labels", "workspace"];
+
+/** @param {any} input */
+const textOf = (input) => (typeof input === "string" ? input : (input ?? []).map((/** @type {any} */ p) => p.text).join(""));
+
+/** @param {any} task @param {(v: any) => string} quoted */
+function flagsOf(task, quoted) {
+  const flags = [["agent", task.agent], ["priority", task.priority === "normal" ? "" : task.priority], ["session", task.session], ["named-workspace", task.workspace], ["context", task.context],
+    ...Object.entries(task.labels ?? {}).map(([k, v]) => ["label", `${k}=${v}`])];
+  return flags.filter(([, v]) => v).map(([name, v]) => `--${name} ${quoted(v)} `).join("");
+}
+
 /** @param {{path: string, close: () => void}} props */
 function AsCommand({ path, close }) {
   const log = useLoad((signal) => ask(`${path}/log`, { query: { limit: 1 }, signal }), [path]);
   return html`<${Dialog} wide title="Copy as a command" onClose=${close}><${Loaded} of=${log}>${(/** @type {any} */ l) => {
     const task = { ...(l.entries[0]?.records?.[0]?.data?.task ?? {}) };
     for (const own of ["id", "tenant", "by", "traceparent", "parent"]) delete task[own];
-    const body = JSON.stringify(task).replaceAll("'", "'\\''");
-    return html`<div class="stack"><${Command} text=${`longshore submit --file - <<'EOF'\n${JSON.stringify(task)}\nEOF`} /><${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d '${body}'`} /></div>`;
+    const quoted = (/** @type {any} */ v) => `'${(typeof v === "string" ? v : JSON.stringify(v)).replaceAll("'", "'\\''")}'`;
+    return html`<div class="stack"><${Command} text=${`longshore submit ${flagsOf(task, quoted)}${quoted(textOf(task.input))}`} />
+      ${Object.keys(task).some((k) => !told.includes(k)) && html`<p class="faint">The command leaves out ${Object.keys(task).filter((k) => !told.includes(k)).join(", ")}; this request has all of it:</p>`}
+      <${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d ${quoted(task)}`} /></div>`;
   }}<//><//>`;
 }

@@ -17,7 +17,7 @@ const when = (/** @type {any} */ s) => plain(s.cron ? `${s.cron} ${s.timeZone ??
 function List() {
   const list = useLoad((signal) => ask("/v1/schedules", { signal }), [], { every: 10_000 });
   return html`<${Page} title="Schedules">
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.schedules.length === 0 ? html`<${Empty} title="No schedules" command="longshore schedules apply FILE">A schedule submits a task again and again:<//>` : html`<${Table} label="Schedules" rows=${l.schedules} keyOf=${(/** @type {any} */ s) => s.name} href=${(/** @type {any} */ s) => to(`/schedules/${encodeURIComponent(s.name)}`)} columns=${[
+    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.schedules.length === 0 ? html`<${Empty} title="No schedules" command="longshore schedules apply --file schedule.yaml">A schedule submits a task again and again:<//>` : html`<${Table} label="Schedules" rows=${l.schedules} keyOf=${(/** @type {any} */ s) => s.name} href=${(/** @type {any} */ s) => to(`/schedules/${encodeURIComponent(s.name)}`)} columns=${[
       { name: "Schedule", cell: (/** @type {any} */ s) => html`<a href=${to(`/schedules/${encodeURIComponent(s.name)}`)}>${plain(s.name, 64)}</a> ${s.paused && html`<${Status} of="paused" />`}` },
       { name: "Agent", cell: (/** @type {any} */ s) => plain(s.agent, 64) },
       { name: "When", cell: (/** @type {any} */ s) => html`<code>${when(s)}</code>` },
