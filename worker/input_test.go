@@ -47,7 +47,7 @@ func TestBadInput(t *testing.T) {
 		{"an unknown priority", "tasks.urgent.default.b9", `{"input":"x"}`, "subject"},
 		{"a wake-up without a record", "tasks.wake.default.b10", `{}`, "after"},
 		{"an unknown errand", "tasks.wake.default.b11", `{"errand":"shopping"}`, "errand"},
-		{"a rating that is none", "tasks.wake.default.b13", `{"errand":"learn"}`, "rating"},
+		{"an unknown rating", "tasks.wake.default.b13", `{"errand":"learn"}`, "rating"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -23,8 +23,7 @@ const (
 	DefaultList = 100
 	MaxTopK     = 100
 	DefaultTopK = 10
-	MaxPut      = 256       // items of a write
-	MaxPutBytes = 448 << 10 // of their texts together
+	MaxPut      = 256 // items of a write
 	MaxDelete   = 1000
 	MaxQuestion = 8 << 10 // bytes of what is searched for
 	maxCursor   = 256

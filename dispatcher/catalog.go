@@ -7,6 +7,56 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
+// List returns all agents by name.
+func (of Agents) List(ctx context.Context) ([]messages.Definition, error) {
+	if of.client.remote != nil {
+		var list control.AgentList
+		err := of.client.Call(ctx, control.ByID("listAgents"), control.Empty{}, &list)
+		return list.Agents, err
+	}
+	return of.client.agents.Agents(ctx)
+}
+
+// Get returns the current definition of an agent, at most two seconds old; ErrUnknownAgent if there is none.
+func (of Agents) Get(ctx context.Context, name string) (messages.Definition, error) {
+	if of.client.remote != nil {
+		var def messages.Definition
+		err := of.client.Call(ctx, control.ByID("getAgent"), control.AgentRequest{Name: name}, &def)
+		return def, err
+	}
+	return of.client.agents.Agent(ctx, name)
+}
+
+// Apply stores an agent for the whole fleet, runs that begin within two seconds excepted, and keeps by with it.
+// With ifRevision it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
+func (of Agents) Apply(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (control.AgentApplied, error) {
+	var out control.AgentApplied
+	err := of.client.request(ctx, control.SubjectAgentApply, control.AgentApply{Agent: def, By: by, IfRevision: ifRevision}, &out)
+	return out, err
+}
+
+// Delete removes an agent. Its runs continue, its history stays, and a task that names it is refused.
+func (of Agents) Delete(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
+	var out control.Change
+	err := of.client.request(ctx, control.SubjectAgentDelete, r, &out)
+	return out, err
+}
+
+// At returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is no
+// longer kept.
+func (of Agents) At(ctx context.Context, name string, revision uint64) (control.AgentRevision, error) {
+	var out control.AgentRevision
+	err := of.client.request(ctx, control.SubjectAgentGet, control.CatalogRequest{Name: name, Revision: revision}, &out)
+	return out, err
+}
+
+// History returns what is kept of the revisions of an agent, newest first, 64 at most.
+func (of Agents) History(ctx context.Context, name string) ([]control.Change, error) {
+	var out control.History
+	err := of.client.request(ctx, control.SubjectAgentHistory, control.CatalogRequest{Name: name}, &out)
+	return out.Changes, err
+}
+
 // Put stores a new version of a prompt once it was found right, and returns it as it is kept. The same
 // prompt once more makes no new version. With ifVersion it is done only if this is the newest, 0 for none; else the error is
 // ErrRevision.
