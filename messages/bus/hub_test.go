@@ -3,7 +3,11 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -15,6 +19,11 @@ import (
 func openHub(t *testing.T, b *bus.Bus) (h *events.Hub, stop func(error)) {
 	t.Helper()
 	h = events.New(b).NewHub()
+	return h, runHub(t, h)
+}
+
+func runHub(t *testing.T, h *events.Hub) (stop func(error)) {
+	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -24,7 +33,66 @@ func openHub(t *testing.T, b *bus.Bus) (h *events.Hub, stop func(error)) {
 			t.Error(err)
 		}
 	})
-	return h, cancel
+	return cancel
+}
+
+// following is how many subscriptions there are to all events.
+func following(t *testing.T, js jetstream.JetStream) (n int) {
+	t.Helper()
+	stream, err := js.Stream(bustest.Context(t), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := stream.ListConsumers(bustest.Context(t))
+	for c := range list.Info() {
+		if c.PushBound && c.Config.FilterSubject == bus.EveryEvent {
+			n++
+		}
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A hub receives the events of the fleet only while there is a watcher. A watcher that comes as it begins or ends to do so misses nothing.
+func TestHubFollowsForWatchers(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	h := events.New(b).NewHub()
+	h.Linger = time.Millisecond
+	runHub(t, h)
+	for i := range 10 {
+		for ctx := bustest.Context(t); i < 3 && following(t, js) > 0; {
+			if ctx.Err() != nil {
+				t.Fatal("the hub follows for no watcher")
+			}
+		}
+		run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
+		bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 2)...)
+		next := uint64(0)
+		for e, err := range h.Watch(bustest.Context(t), run) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next++; e.Number() != next {
+				t.Fatalf("event %d came after %d", e.Number(), next-1)
+			}
+			switch next {
+			case 2:
+				bustest.PublishRaw(t, nc, run, bustest.Events(run, 3, 3)...)
+			case 3:
+				if n := following(t, js); n != 1 {
+					t.Errorf("%d subscriptions while there is a watcher, want 1", n)
+				}
+				bustest.PublishRaw(t, nc, run, bustest.Event(run, 4, messages.EventRunFinished))
+			}
+		}
+		if next != 4 {
+			t.Fatalf("%d events, want 4", next)
+		}
+	}
 }
 
 // A watcher that is slower than the hub's room misses nothing: it reads from the stream what was dropped.

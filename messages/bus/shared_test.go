@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
@@ -66,6 +68,50 @@ func TestShareEvents(t *testing.T) {
 	}
 	if b.Skipped() == 0 {
 		t.Error("junk was not counted")
+	}
+}
+
+// Events are acknowledged together, and those of a few also when no more come.
+func TestShareEventsAcknowledgesTogether(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	b, nc := bustest.OpenNew(t)
+	acks, err := nc.SubscribeSync("$JS.ACK." + bus.StreamEvents + ".test.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, stop := sharing(t, b)
+	defer stop()
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, n)...)
+	takeEvents(t, got, n)
+	settled(t, b)
+	if had, _, err := acks.Pending(); err != nil || had == 0 || had > n/10 {
+		t.Errorf("%d acknowledgements of %d events, %v", had, n, err)
+	}
+}
+
+// A consumer of an older version, which had each event acknowledged, is replaced.
+func TestShareEventsReplacesAnOlderConsumer(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	_, err := js.CreateOrUpdateConsumer(bustest.Context(t), bus.StreamEvents, jetstream.ConsumerConfig{
+		Durable: "test", DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: 30 * time.Second, MaxDeliver: -1, MaxAckPending: 4096,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, stop := sharing(t, b)
+	defer stop()
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
+	takeEvents(t, got, 2)
+	cons, err := js.Consumer(bustest.Context(t), bus.StreamEvents, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if policy := cons.CachedInfo().Config.AckPolicy; policy != jetstream.AckAllPolicy {
+		t.Errorf("acks of %s", policy)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 
 // Events yields the events that are stored now and match a filter of subjects, such as EveryEvent or Ref.EventFilter,
 // in the order they were stored: all, or those stored since a time. Of those stored a moment ago the newest may be
-// missing. What is not an event of its subject's run is skipped and counted. An error ends it.
+// missing. Those of a bundle match a filter that the bundle matches. What is not an event of its subject's run is skipped and counted. An
+// error ends it.
 func (st *Store) Events(ctx context.Context, filter string, since time.Time) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		p := bus.Page{Seq: 1, Next: filter, Batch: bus.NextPages, Bytes: bus.PageBytes}
@@ -26,8 +27,10 @@ func (st *Store) Events(ctx context.Context, filter string, since time.Time) ite
 				yield(messages.Event{}, fmt.Errorf("read events: %w", err))
 				return
 			}
-			if e, ok := st.bus.Event(m); ok && !yield(e, nil) {
-				return
+			for e := range st.bus.Each(m) {
+				if !yield(e, nil) {
+					return
+				}
 			}
 		}
 	}
@@ -46,8 +49,10 @@ func (st *Store) Follow(ctx context.Context, filter string) iter.Seq2[messages.E
 				yield(messages.Event{}, err)
 				return
 			}
-			if e, ok := st.bus.Event(m.Message); ok && !yield(e, nil) {
-				return
+			for e := range st.bus.Each(m.Message) {
+				if !yield(e, nil) {
+					return
+				}
 			}
 		}
 	}

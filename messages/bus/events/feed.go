@@ -27,9 +27,15 @@ type Fed struct {
 	bus *bus.Bus
 }
 
-// Event reads the message. It is false, and counted, when it is not what its subject says.
+// Event reads a message that is one event. It is false, and counted, when it is not what its subject says.
 func (f *Fed) Event() (messages.Event, bool) {
 	return f.bus.Event(bus.Message{Subject: f.Subject, Data: f.Data})
+}
+
+// Events reads the message: the one event that it is, or those of a bundle, with the bytes of each. What is not what the subject says is left out
+// and counted.
+func (f *Fed) Events() iter.Seq2[messages.Event, []byte] {
+	return f.bus.Each(bus.Message{Subject: f.Subject, Data: f.Data})
 }
 
 // Feed yields everything in EVENTS after a position, 0 for the first that is kept, in order and without a gap, and then

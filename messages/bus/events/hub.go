@@ -16,12 +16,19 @@ import (
 )
 
 // Hub serves many watchers in one process with one subscription: a watcher reads what is stored of its run once, and
-// gets what comes later from memory.
+// gets what comes later from memory. Without watchers it has no subscription: every event of the fleet would come for nothing.
 type Hub struct {
-	from  *Store
-	ready chan struct{} // closed once it follows: what is stored from then on is given
+	// Linger is how long the hub keeps its subscription after its last watcher has left. Set it before Run. Default 30 s.
+	Linger time.Duration
+
+	from   *Store
+	tail   bus.Tail      // what it follows
+	wanted chan struct{} // has an element when a watcher has come that the hub is to follow for
 
 	mu       sync.Mutex
+	ready    chan struct{} // closed while it follows: what is stored from then on is given
+	follows  bool          // likewise
+	left     time.Time     // when the last watcher left; zero: none has
 	watchers map[messages.Ref]map[*hubTail]struct{}
 	over     error // why the hub has ended
 
@@ -32,17 +39,26 @@ type Hub struct {
 // hubRoom is how many new events wait for a watcher; one that is slower reads them from the stream again.
 const hubRoom = 64
 
+// hubLinger is longer than the pause between two runs that a client follows one after the other.
+const hubLinger = 30 * time.Second
+
 // NewHub returns a hub; it serves once Run does.
-func (st *Store) NewHub() *Hub {
-	return &Hub{from: st, ready: make(chan struct{}), watchers: map[messages.Ref]map[*hubTail]struct{}{}}
+func (st *Store) NewHub() *Hub { return st.newHub(bus.EveryEvent) }
+
+func (st *Store) newHub(filter string, also ...string) *Hub {
+	return &Hub{
+		Linger: hubLinger, from: st, tail: bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: filter, Also: also, Strict: true, Room: bus.FollowRoom},
+		wanted: make(chan struct{}, 1), ready: make(chan struct{}),
+		watchers: map[messages.Ref]map[*hubTail]struct{}{},
+	}
 }
 
-// Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
+// Run follows the events while there are watchers, until ctx ends. Watchers that are left then get ctx's cause. It begins to follow at
+// once: an error says that it may not.
 func (h *Hub) Run(ctx context.Context) error {
-	t := &bus.Tail{Bus: h.from.bus, Stream: bus.StreamEvents, Filter: bus.EveryEvent, Strict: true, Room: bus.FollowRoom}
-	t.Start.DeliverPolicy = jetstream.DeliverNewPolicy
+	t := h.tail
 	defer t.Close()
-	err := h.follow(ctx, t)
+	err := h.serve(ctx, &t)
 	h.end(err)
 	if ctx.Err() != nil {
 		return nil
@@ -50,25 +66,63 @@ func (h *Hub) Run(ctx context.Context) error {
 	return fmt.Errorf("follow events: %w", err)
 }
 
-func (h *Hub) follow(ctx context.Context, t *bus.Tail) error {
-	if err := t.Begin(ctx); err != nil {
-		return err
-	}
-	close(h.ready)
+func (h *Hub) serve(ctx context.Context, t *bus.Tail) error {
 	for {
-		m, err := t.Next(ctx, time.Time{})
-		if errors.Is(err, bus.ErrAhead) { // watchers know what they have had of the events that are there now
-			t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
-			continue
-		}
-		if err != nil {
+		t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverNewPolicy
+		if err := t.Begin(ctx); err != nil {
 			return err
 		}
-		h.pending.Store(m.Pending)
-		if run, ok := messages.RunOfEvent(m.Subject); ok {
-			h.give(run, m)
+		h.begin()
+		if err := h.follow(ctx, t); err != nil {
+			return err
+		}
+		t.Close()
+		select {
+		case <-h.wanted:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
+}
+
+// follow gives what comes until there has been no watcher for a while.
+func (h *Hub) follow(ctx context.Context, t *bus.Tail) error {
+	for !h.rest() {
+		m, err := t.Next(ctx, time.Now().Add(h.Linger))
+		switch {
+		case errors.Is(err, bus.ErrNothing):
+		case errors.Is(err, bus.ErrAhead): // watchers know what they have had of the events that are there now
+			t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
+		case err != nil:
+			return err
+		default:
+			h.pending.Store(m.Pending)
+			if run, ok := messages.RunOfEvent(m.Subject); ok {
+				h.give(run, m)
+			}
+		}
+	}
+	return nil
+}
+
+// begin lets watchers rely on what they are given.
+func (h *Hub) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.follows = true
+	close(h.ready)
+}
+
+// rest reports whether there has been no watcher for a while. The next one then waits until the hub follows again.
+func (h *Hub) rest() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.watchers) > 0 || time.Since(h.left) < h.Linger {
+		return false
+	}
+	h.follows, h.ready = false, make(chan struct{})
+	h.pending.Store(0)
+	return true
 }
 
 func (h *Hub) give(run messages.Ref, m bus.TailMessage) {
@@ -133,6 +187,13 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 		close(w.ended)
 		return w
 	}
+	w.follows = h.ready
+	if !h.follows {
+		select {
+		case h.wanted <- struct{}{}:
+		default:
+		}
+	}
 	if h.watchers[run] == nil {
 		h.watchers[run] = map[*hubTail]struct{}{}
 	}
@@ -144,6 +205,7 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 type hubTail struct {
 	hub     *Hub
 	run     messages.Ref
+	follows <-chan struct{} // closed once the hub follows, which it does while there is this watcher
 	in      chan bus.TailMessage
 	ended   chan struct{}
 	lagged  chan struct{} // closed when the hub gives no more, because in was full
@@ -176,6 +238,9 @@ func (w *hubTail) Close() {
 			delete(w.hub.watchers, w.run)
 		}
 	}
+	if len(w.hub.watchers) == 0 {
+		w.hub.left = time.Now()
+	}
 }
 
 // Next implements source.
@@ -187,7 +252,7 @@ func (w *hubTail) Next(ctx context.Context, until time.Time) (bus.TailMessage, e
 		timer = t.C
 	}
 	select {
-	case <-w.hub.ready:
+	case <-w.follows:
 	case <-timer:
 		return bus.TailMessage{}, bus.ErrNothing
 	case <-w.ended:

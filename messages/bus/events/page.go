@@ -9,8 +9,8 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Page reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
-// have passed its Check.
+// Page reads a page of stored events, of so many bytes as JSON at most unless the first message is larger. A bundle counts as one towards the
+// limit. The request must have passed its Check.
 func (st *Store) Page(ctx context.Context, r *control.EventsRequest, room int) (*control.EventPage, error) {
 	p := bus.Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
 	if r.Since != nil && r.After == 0 {
@@ -22,17 +22,22 @@ func (st *Store) Page(ctx context.Context, r *control.EventsRequest, room int) (
 		out, first = control.EventPage{Events: []control.StoredEvent{}, Next: r.After}, 0
 		left := room
 		_, pending, whole, err := st.bus.Stream(bus.StreamEvents).ReadPage(ctx, p, func(m bus.Message, err error) bool {
-			if e, ok := st.bus.Event(m); err == nil && ok {
-				if left -= len(m.Data) + eventRoom; left < 0 && len(out.Events) > 0 {
+			if err != nil {
+				return false
+			}
+			begin := len(out.Events)
+			for e, text := range st.bus.Each(m) {
+				if left -= len(text) + eventRoom; left < 0 && begin > 0 { // a bundle is whole or not in it
+					out.Events = out.Events[:begin]
 					return false
 				}
 				if len(out.Events) == 0 {
 					first = e.Number()
 				}
-				out.Events = append(out.Events, control.StoredEvent{Seq: m.Seq, Time: m.Time, Event: m.Data})
+				out.Events = append(out.Events, control.StoredEvent{Seq: m.Seq, Time: m.Time, Event: text})
 			}
 			out.Next = m.Seq
-			return err == nil
+			return true
 		})
 		out.More = !whole || pending > 0
 		return err

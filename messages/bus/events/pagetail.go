@@ -124,13 +124,17 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *bus.TailMessage
 		return nil // the caller looks why
 	}
 	m := &bus.TailMessage{Message: bus.Message{Subject: in.Subject, Data: in.Data, Time: time.Now()}}
-	e, ok := p.from.bus.Event(m.Message)
-	n := e.Number()
+	first, last := uint64(0), uint64(0)
+	for e := range p.from.bus.Each(m.Message) {
+		if last = e.Number(); first == 0 {
+			first = last
+		}
+	}
 	switch {
-	case !ok || n <= p.number:
+	case last <= p.number:
 		return nil
-	case n == p.number+1:
-		p.number, p.quiet = n, minQuiet
+	case first <= p.number+1: // the watcher passes over what it has had
+		p.number, p.quiet = last, minQuiet
 		if !p.behind {
 			p.look = time.Now().Add(p.quiet)
 		}

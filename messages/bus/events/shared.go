@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,6 +16,10 @@ const (
 	sharedAckWait = 30 * time.Second // to take an event is to count it
 	// Delivered events that are not acknowledged yet, of all who share. Beyond it no more are delivered.
 	sharedPending = 4096
+	// Events share an acknowledgement: one for each costs the server as much as to deliver it. At most so many do, and those that come
+	// within so long.
+	sharedTogether = 64
+	sharedWithin   = 100 * time.Millisecond
 )
 
 // Shared are the events of all runs, for processes that share the work: each event is handed to one of them.
@@ -26,33 +31,53 @@ type Shared struct {
 
 // Share makes the durable consumer of that name, unless it is there. Who makes it gets the events that are
 // published from then on: events before that were not missed. The position is the server's and stays when all who
-// share are gone.
+// share are gone. A consumer of an older version, whose events are acknowledged one by one, is replaced by one that begins with new events.
 func (st *Store) Share(ctx context.Context, name string) (*Shared, error) {
 	s := &Shared{puller: bus.Puller{
 		Bus: st.bus, Stream: bus.StreamEvents, Most: sharedFetched,
 		Config: jetstream.ConsumerConfig{
-			Durable: name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+			Durable: name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckAllPolicy,
 			AckWait: sharedAckWait, MaxDeliver: -1, MaxAckPending: sharedPending,
 		},
 	}}
 	var err error
-	s.cons, err = s.puller.Consumer(ctx)
+	if s.cons, err = s.puller.Consumer(ctx); bus.Refused(err, bus.CodeConsumerDiffers) {
+		if err := st.bus.Call(ctx, "CONSUMER.DELETE."+bus.StreamEvents+"."+name, nil, nil); err != nil && !bus.Refused(err, bus.CodeNoConsumer) {
+			return nil, fmt.Errorf("replace consumer %s: %w", name, err)
+		}
+		s.cons, err = s.puller.Consumer(ctx)
+	}
 	return s, err
 }
 
-// Run hands events to take until ctx ends; one goroutine calls it. Each event is acknowledged when take returns, so
-// who is killed between the two leaves it to another one: again says that it was delivered before and may have been
-// processed. What is not an event of its subject's run is counted and passed over.
+// Run hands events to take until ctx ends, those of a bundle one by one; one goroutine calls it. Events are acknowledged together after take has returned for the last of
+// them, at the latest when the fetch that brought them ends, after 5 s. One who is killed before that leaves them to another: again says that an event was delivered
+// before and may have been processed. Where several share, an acknowledgement is also for the older events that others have in hand: of
+// those who are killed then, these are lost, at most 256 each. What is not an event of its subject's run is counted and passed over.
 func (s *Shared) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
 	p := s.puller // several may run at once
 	p.Take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+		var last jetstream.Msg // that is not acknowledged
+		var acked time.Time
+		n := 0
+		ack := func() {
+			if last == nil {
+				return
+			}
+			if err := last.Ack(); err != nil {
+				s.puller.Bus.Log().DebugContext(ctx, "ack events", "consumer", s.puller.Config.Durable, "err", err) // they come again
+			}
+			last, n, acked = nil, 0, time.Now()
+		}
+		defer ack()
 		for m := range msgs {
-			if e, ok := s.puller.Bus.Event(bus.Message{Subject: m.Subject(), Data: m.Data()}); ok {
-				meta, err := m.Metadata()
+			meta, err := m.Metadata()
+			for e := range s.puller.Bus.Each(bus.Message{Subject: m.Subject(), Data: m.Data()}) {
 				take(e, err == nil && meta.NumDelivered > 1)
 			}
-			if err := m.Ack(); err != nil {
-				s.puller.Bus.Log().DebugContext(ctx, "ack an event", "consumer", s.puller.Config.Durable, "err", err) // it comes again
+			last = m
+			if n++; n == sharedTogether || time.Since(acked) > sharedWithin {
+				ack()
 			}
 		}
 		return true

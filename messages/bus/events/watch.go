@@ -128,16 +128,17 @@ func (w *watching) event(ctx context.Context) (messages.Event, error) {
 
 func (w *watching) take(m bus.TailMessage) {
 	w.live = m.Pending == 0
-	e, ok := w.from.bus.Event(m.Message)
-	if !ok || e.Number() < w.next {
-		return
-	}
-	if e.Number()-w.next > maxAhead { // no event of ours is so far ahead of the others
-		w.from.bus.Foreign()
-		return
-	}
-	if _, known := w.held[e.Number()]; !known {
-		w.held[e.Number()] = heldEvent{e, m.Time}
+	for e := range w.from.bus.Each(m.Message) {
+		if e.Number() < w.next {
+			continue
+		}
+		if e.Number()-w.next > maxAhead { // no event of ours is so far ahead of the others
+			w.from.bus.Foreign()
+			continue
+		}
+		if _, known := w.held[e.Number()]; !known {
+			w.held[e.Number()] = heldEvent{e, m.Time}
+		}
 	}
 }
 

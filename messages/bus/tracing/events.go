@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -55,7 +56,7 @@ func (t *Consumer) make(ctx context.Context) error {
 		return err
 	}
 	var filters []string
-	for _, name := range t.names {
+	for _, name := range append(slices.Clip(t.names), messages.NameBundle) {
 		filters = append(filters, "events.*.*."+name)
 	}
 	cons, err := js.CreateOrUpdateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
@@ -101,7 +102,7 @@ func (t *Consumer) next(ctx context.Context, take func(context.Context, []Event)
 	if err != nil && ctx.Err() == nil {
 		t.bus.Log().WarnContext(ctx, "look for events to trace", "err", err)
 	}
-	events, msgs := t.read(msgs)
+	events, of := t.read(msgs)
 	if len(events) == 0 {
 		return err == nil
 	}
@@ -111,13 +112,16 @@ func (t *Consumer) next(ctx context.Context, take func(context.Context, []Event)
 	if err != nil && ctx.Err() == nil {
 		t.bus.Log().WarnContext(ctx, "export traces", "err", err, "events", len(events))
 	}
+	later := map[jetstream.Msg]bool{}
 	for _, i := range again {
-		_ = msgs[i].NakWithDelay(time.Second) // without it the event comes again after the ack wait
-		msgs[i] = nil
+		if m := of[i]; !later[m] { // a bundle comes again as a whole
+			later[m] = true
+			_ = m.NakWithDelay(time.Second) // without it the event comes again after the ack wait
+		}
 	}
-	for _, m := range msgs {
+	for _, m := range slices.Compact(of) {
 		switch {
-		case m == nil:
+		case later[m]:
 		case err != nil:
 			_ = m.Nak()
 		default:
@@ -143,20 +147,23 @@ func (t *Consumer) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(co
 	return nil
 }
 
-// read keeps what is an event of ours.
+// read keeps what is an event of ours with one of the names, and the message of each.
 func (t *Consumer) read(msgs []jetstream.Msg) (events []Event, of []jetstream.Msg) {
 	for _, m := range msgs {
-		e, ok := t.bus.Event(bus.Message{Subject: m.Subject(), Data: m.Data()})
-		if !ok {
-			_ = m.Ack()
-			continue
-		}
 		meta, err := m.Metadata()
 		if err != nil {
 			continue // it is no message of a consumer
 		}
-		events = append(events, Event{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})
-		of = append(of, m)
+		before := len(events)
+		for e := range t.bus.Each(bus.Message{Subject: m.Subject(), Data: m.Data()}) {
+			if slices.Contains(t.names, e.Name()) {
+				events = append(events, Event{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})
+				of = append(of, m)
+			}
+		}
+		if len(events) == before {
+			_ = m.Ack()
+		}
 	}
 	return events, of
 }
