@@ -55,6 +55,8 @@ type Bus struct {
 	answers *answers
 	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	skipped atomic.Uint64
+
+	partitions int // of RUNS; 0: it was not among the streams that had to exist
 }
 
 // Open checks that the streams exist, and creates nothing.
@@ -72,6 +74,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	}
 	for _, name := range names {
 		err := b.Call(ctx, "STREAM.INFO."+name, nil, nil)
+		if name == StreamRuns && Refused(err, CodeNoStream) {
+			if found := b.findPartitions(ctx); found != nil {
+				return nil, found
+			}
+			if b.partitions > 0 {
+				continue
+			}
+		}
 		switch {
 		case Refused(err, CodeNoStream):
 			return nil, fmt.Errorf("stream %s does not exist: it is created by a dispatcher (is one running?)", name)

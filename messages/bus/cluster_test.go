@@ -36,14 +36,14 @@ func startCluster(t *testing.T) string {
 }
 
 // startServers starts three servers that replicate.
-func startServers(t *testing.T) []*server.Server {
-	t.Helper()
+func startServers(tb testing.TB) []*server.Server {
+	tb.Helper()
 	var listeners [3]net.Listener
 	var routes []*url.URL
 	for i := range listeners {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		listeners[i] = l
 		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
@@ -52,43 +52,54 @@ func startServers(t *testing.T) []*server.Server {
 	for i, l := range listeners {
 		addr := l.Addr().(*net.TCPAddr)
 		if err := l.Close(); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		s, err := server.NewServer(&server.Options{
 			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
-			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
+			JetStream: true, StoreDir: tb.TempDir(), Routes: routes,
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: addr.Port, PoolSize: -1},
 		})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		tb.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		if !s.ReadyForConnections(10 * time.Second) {
-			t.Fatal("a server does not start")
+			tb.Fatal("a server does not start")
 		}
 		servers = append(servers, s)
 	}
 	for !slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) {
 		select {
 		case <-time.After(10 * time.Millisecond):
-		case <-bustest.Context(t).Done():
-			t.Fatal("the cluster has no leader")
+		case <-bustest.Context(tb).Done():
+			tb.Fatal("the cluster has no leader")
 		}
 	}
 	return servers
 }
 
-// A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked.
+// A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked: with the logs in one
+// stream and in four.
 func TestBusIsALogOnACluster(t *testing.T) {
 	t.Parallel()
+	for _, n := range []int{1, 4} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			testLogOnACluster(t, n)
+		})
+	}
+}
+
+func testLogOnACluster(t *testing.T, partitions int) {
+	t.Helper()
 	urls := startCluster(t)
 	nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: urls})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Replicas: 3}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Replicas: 3, Partitions: partitions}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := bus.Open(bustest.Context(t), nc, bus.Config{Answer: 500 * time.Millisecond})
@@ -151,7 +162,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 			want = append(want, id)
 			out.Publish(bustest.Context(t), last, slices.Values(bustest.Events(run, i+1, i+1)))
 			if i%33 == 20 {
-				for _, stream := range []string{bus.StreamRuns, bus.StreamEvents} {
+				for _, stream := range []string{bustest.LogIn(b, run), bus.StreamEvents} {
 					if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
 						t.Fatal(err)
 					}

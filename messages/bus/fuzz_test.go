@@ -2,6 +2,9 @@ package bus
 
 import (
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func FuzzEvent(f *testing.F) {
@@ -17,6 +20,26 @@ func FuzzEvent(f *testing.F) {
 		}
 		if ok && (e.Number() == 0 || "events."+e.Ref().Tenant+"."+e.Ref().Run+"."+e.Name() != subject) {
 			t.Errorf("got %+v on %q", e, subject)
+		}
+	})
+}
+
+// What the fast way cuts, a decoder cuts in the same way.
+func FuzzBundle(f *testing.F) {
+	const event = `{"specversion":"1.0","id":"b.1","source":"/tenants/a","type":"longshore.step_start.v1","subject":"b","time":"2026-01-02T03:04:05Z","datacontenttype":"application/json","sequence":"1","data":{}}`
+	f.Add([]byte("[" + event + "," + event + "]"))
+	f.Add([]byte("[" + event[:len(event)-3] + "[" + event + "," + event + "]}]"))
+	f.Add([]byte("[]"))
+	f.Add([]byte(`[{"specversion":"},{"specversion":""}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fast, ok := cutWritten(data)
+		if !ok {
+			_, _ = cutAny(data)
+			return
+		}
+		slow, ok := cutAny(data)
+		if diff := cmp.Diff(slow, fast, cmp.AllowUnexported(bundled{}), cmpopts.EquateEmpty()); !ok || diff != "" {
+			t.Error(ok, diff)
 		}
 	})
 }

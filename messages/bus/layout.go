@@ -33,6 +33,8 @@ const (
 	StreamRoster = "ROSTER"
 	// StreamFiles has the files of runs: contents by tenant and hash, and what refers to them.
 	StreamFiles = "FILES"
+	// StreamOpen has the runs that have not ended, as of a position in RUNS. It can be lost: it is made again from RUNS.
+	StreamOpen = "OPEN"
 
 	// BucketSchedules has the schedules, as <tenant>.<name>, and what became of each, as state.<tenant>.<name>.
 	BucketSchedules = "SCHEDULES"
@@ -55,6 +57,7 @@ const (
 const (
 	HoldersPrefix = "lines.places."
 	WaitPrefix    = "lines.wait."
+	OpenPrefix    = "open."
 	IntakePrefix  = "intake."                    // then as the subject of a task: priority, tenant, run
 	KeyringPrefix = "$KV." + BucketKeyring + "." // then the tenant
 )
@@ -77,6 +80,7 @@ const (
 	spendMaxAge    = 400 * day
 	ratesMaxAge    = 2 * time.Hour // after the last task of the minute: tasks may have waited in the queue
 	RosterMaxAge   = 5 * time.Minute
+	openMaxAge     = 24 * time.Hour // after the last sweep, and of what an interrupted one has left
 
 	keyringHistory = 8 // revisions of a keyset that may wait for being erased
 
@@ -153,6 +157,13 @@ func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
 	base.Subjects = []string{HoldersPrefix + ">", WaitPrefix + ">"}
 	base.MaxMsgsPerSubject = 1
 	base.AllowMsgTTL = true
+	return base
+}
+
+func open(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamOpen, "Runs that have not ended, for sweeps."
+	base.Subjects = []string{OpenPrefix + ">"}
+	base.MaxMsgsPerSubject, base.MaxAge = 1, openMaxAge
 	return base
 }
 

@@ -25,10 +25,12 @@ const (
 	codeNoSequence   jetstream.ErrorCode = 10043 // the same, of one in the middle of the stream
 	CodeNoStream     jetstream.ErrorCode = 10059
 
-	CodeNoConsumer     jetstream.ErrorCode = 10014
-	CodeMaxConsumers   jetstream.ErrorCode = 10026
-	CodeOverlap        jetstream.ErrorCode = 10100 // of the filters of two consumers of a work queue
-	CodeConsumerExists jetstream.ErrorCode = 10148 // with other settings
+	CodeNoConsumer jetstream.ErrorCode = 10014
+	// CodeConsumerDiffers is that of a consumer that exists with settings that cannot be changed into those that were asked for.
+	CodeConsumerDiffers jetstream.ErrorCode = 10012
+	CodeMaxConsumers    jetstream.ErrorCode = 10026
+	CodeOverlap         jetstream.ErrorCode = 10100 // of the filters of two consumers of a work queue
+	CodeConsumerExists  jetstream.ErrorCode = 10148 // with other settings
 )
 
 // Waits between attempts.

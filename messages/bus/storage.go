@@ -86,7 +86,7 @@ type storage struct {
 	noted atomic.Bool // silent is not empty
 
 	mu         sync.Mutex
-	silent     map[string]int // unanswered publishes since the last answer, by the first token of the subject
+	silent     map[string]int // unanswered publishes since the last answer, by streamOf the subject
 	reconnects uint64         // to which that belongs
 }
 
@@ -107,13 +107,24 @@ func (s *storage) heard(nc *nats.Conn, subject string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(nc)
-	stream, _, _ := strings.Cut(subject, ".")
+	stream := streamOf(subject)
 	if timedOut {
 		s.silent[stream]++
 	} else {
 		delete(s.silent, stream)
 	}
 	s.noted.Store(len(s.silent) > 0)
+}
+
+// streamOf tells the streams of subjects apart: by the first token, and partitions by their number too.
+func streamOf(subject string) string {
+	first, rest, _ := strings.Cut(subject, ".")
+	if first+"." == partitionPrefix {
+		of, rest, _ := strings.Cut(rest, ".")
+		number, _, _ := strings.Cut(rest, ".")
+		return partitionPrefix + of + "." + number
+	}
+	return first
 }
 
 // forget begins anew when the connection did: the server may have been restarted. The caller holds mu.

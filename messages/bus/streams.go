@@ -66,6 +66,8 @@ type Streams struct {
 	// LogsMaxBytes bounds all log entries together. Default DefaultLogsMaxBytes; only of a stream that is made now.
 	LogsMaxBytes int64
 	AckWait      time.Duration // without a sign of life a task is delivered again. Default 30 s
+	// Partitions is in how many streams the logs of runs are: 1 to MaxPartitions. Default as it is, and 1 for new ones.
+	Partitions int
 }
 
 const day = 24 * time.Hour
@@ -81,6 +83,9 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 	b := &Bus{nc: nc, budget: defaultBudget, answer: setupWait}
 	return b.Retry(ctx, func(ctx context.Context) error { // a cluster that starts may not have its leaders yet
 		if err := checkServer(ctx, nc, js); err != nil {
+			return err
+		}
+		if s.Partitions, err = s.partitions(ctx, nc); err != nil {
 			return err
 		}
 		for _, want := range s.configs() {
@@ -106,13 +111,27 @@ func checkServer(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) err
 	return nil
 }
 
-func (s Streams) configs() []jetstream.StreamConfig {
-	base := jetstream.StreamConfig{
+// base has what the streams have in common.
+func (s Streams) base() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: cmp.Or(s.Replicas, 1),
 		Duplicates: duplicateWindow, AllowDirect: true, MaxConsumers: maxConsumers,
 		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
 	}
-	tasks, runs, events, blobs, dead, agents := base, base, base, base, base, base
+}
+
+// runs is the stream of the logs, undivided.
+func (s Streams) runs() jetstream.StreamConfig {
+	c := s.base()
+	c.Name, c.Description = StreamRuns, "The logs of runs."
+	c.Subjects = []string{"runs.*.*.log"}
+	c.DenyDelete = true
+	return c
+}
+
+func (s Streams) configs() []jetstream.StreamConfig {
+	base := s.base()
+	tasks, events, blobs, dead, agents := base, base, base, base, base
 
 	tasks.Name, tasks.Description = StreamTasks, "Tasks, wake-ups and schedules."
 	tasks.Subjects = []string{"tasks.>", "sched.>"}
@@ -123,10 +142,6 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	}
 	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
 	tasks.RePublish, tasks.MaxConsumers = republish(), MaxLanes
-
-	runs.Name, runs.Description = StreamRuns, "The logs of runs."
-	runs.Subjects = []string{"runs.*.*.log"}
-	runs.DenyDelete = true
 
 	events.Name, events.Description = StreamEvents, "What the world sees of runs."
 	events.Subjects = []string{"events.*.*.*"}
@@ -159,7 +174,8 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = StreamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base)}
+	queue, rest := []jetstream.StreamConfig{tasks}, []jetstream.StreamConfig{events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base), open(base)}
+	return slices.Concat(queue, divide(s.runs(), s.Partitions), rest)
 }
 
 // ensureStream creates a stream or checks the one that exists.
@@ -229,6 +245,15 @@ func checkStream(want, has jetstream.StreamConfig, replicas bool) error {
 			name      string
 			want, has any
 		}{"num_replicas", want.Replicas, has.Replicas})
+	}
+	if want.Metadata[partitionsKey] != "" {
+		settings = append(settings, struct {
+			name      string
+			want, has any
+		}{partitionsKey, want.Metadata[partitionsKey], has.Metadata[partitionsKey]}, struct {
+			name      string
+			want, has any
+		}{"republish", want.RePublish, has.RePublish})
 	}
 	if want.Name == StreamIntake { // what it is there for
 		settings = append(settings, struct {

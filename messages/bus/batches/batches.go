@@ -79,18 +79,44 @@ func (st *Store) List(ctx context.Context, tenant string) iter.Seq2[*messages.Ba
 		tenant = "*"
 	}
 	return func(yield func(*messages.Batch, error) bool) {
-		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, "batches."+tenant+".*.head", 1) {
+		for c, err := range st.changed(ctx, tenant, 0) {
 			if err != nil {
-				yield(nil, fmt.Errorf("list batches: %w", err))
+				yield(nil, err)
+				return
+			}
+			if c.Head != nil && !yield(c.Head, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Change is a head as it was stored last.
+type Change struct {
+	Seq  uint64          // to continue after
+	Head *messages.Batch // nil: it cannot be read, which is counted
+}
+
+// Changed yields the heads of the batches of all tenants that were stored after a sequence, 0 for all, in the order in which they were. Of those
+// stored a moment ago the newest may be missing.
+func (st *Store) Changed(ctx context.Context, after uint64) iter.Seq2[Change, error] {
+	return st.changed(ctx, "*", after)
+}
+
+func (st *Store) changed(ctx context.Context, tenant string, after uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, "batches."+tenant+".*.head", after+1) {
+			if err != nil {
+				yield(Change{}, fmt.Errorf("list batches: %w", err))
 				return
 			}
 			t := strings.Split(m.Subject, ".")
 			head, err := decodeBatch(messages.BatchRef{Tenant: t[1], ID: t[2]}, m.Data)
 			if err != nil || head.BatchRef.Check() != nil {
 				st.bus.Foreign()
-				continue
+				head = nil
 			}
-			if !yield(head, nil) {
+			if !yield(Change{m.Seq, head}, nil) {
 				return
 			}
 		}

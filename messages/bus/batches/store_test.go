@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
@@ -71,5 +73,49 @@ func TestAnotherLineOfATask(t *testing.T) {
 	}
 	if err := w.Flush(bustest.Context(t)); !errors.Is(err, batches.ErrLineTaken) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What has changed is read from where one has come to: a head that was stored again is after all others.
+func TestChangedBatches(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	st := batches.New(b)
+	put := func(id string, status messages.BatchStatus, after uint64) uint64 {
+		t.Helper()
+		revision, err := st.Put(bustest.Context(t), &messages.Batch{BatchRef: messages.BatchRef{Tenant: "acme", ID: id}, Status: status}, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	changed := func(after uint64) (got []string, last uint64) {
+		t.Helper()
+		last = after
+		for c := range bustest.Values(t, st.Changed(bustest.Context(t), after)) {
+			last = c.Seq
+			if c.Head == nil {
+				got = append(got, "unreadable")
+				continue
+			}
+			got = append(got, c.Head.ID+" "+string(c.Head.Status))
+		}
+		return got, last
+	}
+	first := put("a", messages.BatchInProgress, 0)
+	put("b", messages.BatchInProgress, 0)
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "batches.acme.c.head", []byte("junk")); err != nil {
+		t.Fatal(err)
+	}
+	got, last := changed(0)
+	if diff := cmp.Diff([]string{"a in_progress", "b in_progress", "unreadable"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, _ := changed(last); len(got) != 0 {
+		t.Errorf("nothing has changed: %q", got)
+	}
+	put("a", messages.BatchCompleted, first)
+	if got, _ := changed(last); len(got) != 1 || got[0] != "a completed" {
+		t.Errorf("one has changed: %q", got)
 	}
 }

@@ -74,6 +74,27 @@ func OpenNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
 	return Open(tb, Start(tb), bus.Config{})
 }
 
+// OpenDivided is OpenNew with the logs of runs in n streams.
+func OpenDivided(tb testing.TB, n int) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	nc := Connect(tb, Start(tb))
+	if has, err := bus.CountPartitions(Context(tb), nc); err == nil && has > 0 {
+		n = has // the variable of embeddedtest says how many
+	}
+	if err := bus.Setup(Context(tb), nc, bus.Streams{Partitions: n}); err != nil {
+		tb.Fatal(err)
+	}
+	return OpenOver(tb, nc, bus.Config{})
+}
+
+// LogIn is the stream that has the log of a run.
+func LogIn(b *bus.Bus, run messages.Ref) string { return b.Partitions(bus.StreamRuns).NameOf(run) }
+
+// LogAt is where entries of a run are published.
+func LogAt(b *bus.Bus, run messages.Ref) string {
+	return b.Partitions(bus.StreamRuns).Subject(run, run.LogSubject())
+}
+
 // Logs returns the logs of a bus.
 func Logs(b *bus.Bus) *runlogs.Store { return runlogs.New(b, runlogs.Config{}) }
 
@@ -232,11 +253,11 @@ func Tasks(tb testing.TB, b *bus.Bus) *taskqueue.Tasks {
 }
 
 // Reopen is another process on the same streams.
-func Reopen(t *testing.T, nc *nats.Conn) *bus.Bus {
-	t.Helper()
-	b, err := bus.Open(t.Context(), nc, bus.Config{})
+func Reopen(tb testing.TB, nc *nats.Conn) *bus.Bus {
+	tb.Helper()
+	b, err := bus.Open(tb.Context(), nc, bus.Config{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }

@@ -76,6 +76,19 @@ func (st *Store) Get(ctx context.Context, tenant string, seq uint64) (Letter, er
 	return d, nil
 }
 
+// OfRun reads the oldest letter of a run.
+func (st *Store) OfRun(ctx context.Context, run messages.Ref) (Letter, bool, error) {
+	if err := run.Check(); err != nil {
+		return Letter{}, false, err
+	}
+	m, ok, err := st.bus.Stream(bus.StreamDead).Get(ctx, bus.Lookup{Seq: 1, Next: run.DeadSubject("*")})
+	if err != nil || !ok {
+		return Letter{}, false, err
+	}
+	d, ok := st.Read(m)
+	return d, ok, nil
+}
+
 // Remove removes a letter; that it is gone already is a success.
 func (st *Store) Remove(ctx context.Context, seq uint64) error {
 	return st.bus.Stream(bus.StreamDead).Remove(ctx, seq)

@@ -22,7 +22,8 @@ import (
 const (
 	// The longest time between two collections of a dispatcher.
 	collectEvery = time.Hour
-	// How old a reference must be before its run is looked for: that of a task may come long before its log.
+	// How old a reference must be before its run is looked for: that of a task may come long before its log. And how long the head of a
+	// named workspace without files stays: no process reads a head and stores it so much later.
 	strayAge = 24 * time.Hour
 	// For headers of messages that were not looked at yet.
 	collectRoom = 1024
@@ -35,6 +36,7 @@ type Collected struct {
 	Contents int // that nothing refers to
 	Parts    int // storings that were given up
 	Refs     int // of runs that do not exist
+	Heads    int // of named workspaces without files
 	Broken   int // references whose manifest is missing or damaged; they stay
 }
 
@@ -46,7 +48,7 @@ func (st *Store) KeepCollecting(ctx context.Context) error {
 			st.bus.Log().WarnContext(ctx, "look for files that nothing refers to", "err", err)
 		case c != Collected{}:
 			st.bus.Log().InfoContext(ctx, "removed files that nothing refers to",
-				"contents", c.Contents, "unfinished", c.Parts, "references", c.Refs, "broken", c.Broken)
+				"contents", c.Contents, "unfinished", c.Parts, "references", c.Refs, "workspaces", c.Heads, "broken", c.Broken)
 		}
 		_ = bus.Pause(ctx, collectEvery) // cut short by the end of ctx
 	}
@@ -54,7 +56,7 @@ func (st *Store) KeepCollecting(ctx context.Context) error {
 }
 
 // Collect removes the contents that nothing refers to and that were neither stored nor found within Margin, what was left of storings
-// that were given up, and references of runs that do not exist. With look it only counts. Its cost is that of reading the
+// that were given up, references of runs that do not exist, and heads of named workspaces that have had no files for a day. With look it only counts. Its cost is that of reading the
 // headers of what is older than Margin, and the manifests of the tenants that have something to remove.
 func (st *Store) Collect(ctx context.Context, look bool) (done Collected, err error) {
 	c := &collection{Store: st, look: look, tenants: map[string]*tenantFiles{}}
@@ -66,6 +68,9 @@ func (st *Store) Collect(ctx context.Context, look bool) (done Collected, err er
 		c.take(&m, began)
 	}
 	if err := c.strays(ctx); err != nil {
+		return c.done, err
+	}
+	if err := c.emptied(ctx); err != nil {
 		return c.done, err
 	}
 	if err := c.references(ctx); err != nil {
@@ -114,6 +119,7 @@ type collection struct {
 	look    bool
 	tenants map[string]*tenantFiles
 	old     []messages.Ref // runs with references older than strayAge
+	heads   []oldMessage   // of named workspaces, older than strayAge
 	done    Collected
 }
 
@@ -125,6 +131,11 @@ type tenantFiles struct {
 	named map[string]bool    // contents that schedules name
 
 	uploads map[string]uint64 // old entries of uploads, with their sequences
+}
+
+type oldMessage struct {
+	subject string
+	seq     uint64
 }
 
 type oldHead struct {
@@ -158,6 +169,8 @@ func (c *collection) take(m *bus.TailMessage, began time.Time) {
 		if run := (messages.Ref{Tenant: s[1], Run: s[3]}); run.Check() == nil && (len(c.old) == 0 || c.old[len(c.old)-1] != run) {
 			c.old = append(c.old, run)
 		}
+	case s[2] == "named" && m.Time.Before(began.Add(-strayAge)):
+		c.heads = append(c.heads, oldMessage{m.Subject, m.Seq})
 	}
 }
 
@@ -188,6 +201,23 @@ func (c *collection) strays(ctx context.Context) error {
 	return nil
 }
 
+// emptied removes heads that have had no files since: those that `workspaces rm` left, and those of runs that saved nothing. A run that has
+// such a workspace now finds it as empty as before, and what it leaves there is stored anew; see runlog.Workspaces.
+func (c *collection) emptied(ctx context.Context) error {
+	for _, h := range c.heads {
+		w, seq, err := c.named(ctx, h.subject)
+		if err == nil && seq == h.seq && w.Manifest == "" {
+			if c.done.Heads++; !c.look {
+				err = c.stream().Remove(ctx, seq) // this message and no other
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("look at workspace %s: %w", h.subject, err)
+		}
+	}
+	return nil
+}
+
 // lives reports whether a run has a log, or a task that waits: in the queue, in a batch, or in the dead letters until it is sent again.
 func (c *collection) lives(ctx context.Context, run messages.Ref) (bool, error) {
 	for _, at := range []struct{ stream, subject string }{
@@ -195,7 +225,7 @@ func (c *collection) lives(ctx context.Context, run messages.Ref) (bool, error) 
 		{bus.StreamDead, "dead." + run.Tenant + ".*." + run.Run},
 		{bus.StreamBatches, messages.BatchRef{Tenant: run.Tenant, ID: "*"}.LineSubject(run.Run)},
 		{bus.StreamTasks, run.QueuedFilter()},
-		{bus.StreamRuns, run.LogSubject()}, // last: a task that is begun meanwhile has a log by then
+		{c.bus.Partitions(bus.StreamRuns).NameOf(run), run.LogSubject()}, // last: a task that is begun meanwhile has a log by then
 	} {
 		_, ok, err := c.bus.Stream(at.stream).Get(ctx, bus.Lookup{Seq: 1, Next: at.subject})
 		if err != nil || ok {

@@ -138,7 +138,7 @@ func TestStrayReferences(t *testing.T) {
 		refer(t, st, run, text(10+i))
 	}
 	for _, subject := range []string{
-		logged.LogSubject(), queued.TaskSubject(messages.PriorityNormal), dead.DeadSubject("writer"),
+		bustest.LogAt(b, logged), queued.TaskSubject(messages.PriorityNormal), dead.DeadSubject("writer"),
 		messages.BatchRef{Tenant: "acme", ID: "b"}.LineSubject(listed.Run),
 	} {
 		if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), subject, []byte("{}")); err != nil {
@@ -151,6 +151,42 @@ func TestStrayReferences(t *testing.T) {
 		if refs, err := st.Referred(bustest.Context(t), run); err != nil || len(refs) != want {
 			t.Errorf("%s refers to %v, %v", run, refs, err)
 		}
+	}
+}
+
+// The head of a workspace that was removed stays for a day, in which a late process may still look at it, and that of one with files forever.
+func TestHeadsOfEmptyWorkspaces(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	st, ctx := files.New(b), bustest.Context(t)
+	hash := refer(t, st, messages.Ref{Tenant: "acme", Run: "r1"}, text(10))
+	for name, w := range map[string]messages.Workspace{"kept": {Manifest: hash, Files: 1, Turn: 1}, "removed": {Turn: 2}, "again": {Turn: 3}} {
+		if err := st.PutWorkspace(ctx, "acme", name, 0, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := bustest.NewJetStream(t, nc).Publish(ctx, bustest.LogAt(b, messages.Ref{Tenant: "acme", Run: "r1"}), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	late := st.At(files.StrayAge + files.Margin)
+	collect(t, st.At(files.StrayAge-files.Margin), files.Collected{})
+	if found, err := late.Collect(ctx, true); err != nil || found != (files.Collected{Heads: 2}) {
+		t.Errorf("a look finds %+v, %v", found, err)
+	}
+	collect(t, late, files.Collected{Heads: 2})
+	collect(t, late, files.Collected{})
+	var names []string
+	for name, err := range st.Named(ctx, "acme") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if diff := cmp.Diff([]string{"kept"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if err := st.PutWorkspace(ctx, "acme", "again", 0, messages.Workspace{Manifest: hash, Turn: 4}); err != nil {
+		t.Error(err)
 	}
 }
 

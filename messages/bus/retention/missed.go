@@ -85,7 +85,7 @@ func (rt *Retention) PurgeMissed(ctx context.Context, keep time.Duration) (purge
 
 // endedBefore reports whether a run has ended and its log's last entry was stored before a time by the server's clock.
 func (rt *Retention) endedBefore(ctx context.Context, run messages.Ref, before time.Time) (bool, error) {
-	m, ok, err := rt.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Last: run.LogSubject()})
+	m, ok, err := rt.bus.Partitions(bus.StreamRuns).Of(run).Get(ctx, bus.Lookup{Last: run.LogSubject()})
 	if err != nil || !ok || !m.Time.Before(before) {
 		return false, err
 	}
@@ -100,8 +100,25 @@ func (rt *Retention) endedBefore(ctx context.Context, run messages.Ref, before t
 // has entries. Their bodies stay with the server.
 func (rt *Retention) storedBefore(ctx context.Context, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		logs := rt.bus.Partitions(bus.StreamRuns)
+		for _, name := range logs.Names() {
+			for subject, err := range rt.storedInBefore(ctx, name, before) {
+				if t := strings.Split(subject, "."); err == nil && !logs.Owns(name, messages.Ref{Tenant: t[1], Run: t[2]}) {
+					continue
+				}
+				if !yield(subject, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// storedInBefore is storedBefore of one stream of logs.
+func (rt *Retention) storedInBefore(ctx context.Context, stream string, before time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
 		const filter = "runs.*.*.log"
-		first, ok, err := rt.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Seq: 1, Next: filter})
+		first, ok, err := rt.bus.Stream(stream).Get(ctx, bus.Lookup{Seq: 1, Next: filter})
 		if err != nil {
 			yield("", err)
 			return
@@ -109,7 +126,7 @@ func (rt *Retention) storedBefore(ctx context.Context, before time.Time) iter.Se
 		if !ok || !first.Time.Before(before) { // the common case costs one request
 			return
 		}
-		t := &bus.Tail{Bus: rt.bus, Stream: bus.StreamRuns, Filter: filter, Room: missedRoom}
+		t := &bus.Tail{Bus: rt.bus, Stream: stream, Filter: filter, Room: missedRoom}
 		t.Start = jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true}
 		defer t.Close()
 		for {

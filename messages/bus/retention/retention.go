@@ -119,7 +119,7 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 		{bus.StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>", false},
 		{bus.StreamFiles, "files." + run.Tenant + ".ref." + run.Run + ".*", true},
 		{bus.StreamLogs, run.LogEntriesSubject(), false},
-		{bus.StreamRuns, run.LogSubject(), false},
+		{rt.bus.Partitions(bus.StreamRuns).NameOf(run), run.LogSubject(), false},
 	} {
 		if p.rare {
 			_, ok, err := rt.bus.Stream(p.stream).Get(ctx, bus.Lookup{Seq: 1, Next: p.subject})

@@ -194,7 +194,7 @@ func TestPurgeTakesAll(t *testing.T) {
 		if err := taskqueue.New(b).Timer(bustest.Context(t), r, 7, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		for _, subject := range []string{r.BlobSubject("hash", "0-1"), r.LogEntriesSubject(), r.LogSubject()} {
+		for _, subject := range []string{r.BlobSubject("hash", "0-1"), r.LogEntriesSubject(), bustest.LogAt(b, r)} {
 			if _, err := nc.Request(subject, []byte("{}"), 5*time.Second); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestPurgeTakesAll(t *testing.T) {
 		}
 		for stream, filter := range map[string]string{
 			bus.StreamTasks: r.QueuedFilter(), bus.StreamBlobs: "blobs." + r.Tenant + "." + r.Run + ".>",
-			bus.StreamLogs: r.LogEntriesSubject(), bus.StreamRuns: r.LogSubject(),
+			bus.StreamLogs: r.LogEntriesSubject(), bustest.LogIn(b, r): r.LogSubject(),
 		} {
 			if left := Message(t, nc, stream, filter); (left > 0) != want {
 				t.Errorf("%s of %s: %d messages left", filter, stream, left)

@@ -29,13 +29,13 @@ const (
 var ErrNoWorker = errors.New("no such worker")
 
 // Serve answers for a worker, until ctx ends: what it is doing, and, by its id, a request to drain, of which drain
-// is told before it is answered.
-func (fl *Fleet) Serve(ctx context.Context, id string, status func() messages.WorkerStatus, drain func()) error {
+// is told before it is answered. A status with details has the tools in full.
+func (fl *Fleet) Serve(ctx context.Context, id string, status func(details bool) messages.WorkerStatus, drain func()) error {
 	if !strict.ValidToken(id) {
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
 	answer := func(m *nats.Msg) {
-		body, err := json.Marshal(status())
+		body, err := json.Marshal(status(m.Header.Get(messages.HeaderDetails) != ""))
 		if err == nil {
 			err = m.Respond(body)
 		}
@@ -66,7 +66,16 @@ func (fl *Fleet) Serve(ctx context.Context, id string, status func() messages.Wo
 // Workers lists the workers by name. A worker that does not answer within two seconds, or within 150 ms of
 // the last answer, is left out; so is an invalid answer.
 func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
-	in, err := fl.askWorkers(messages.StatusOfWorkers, maxWorkers)
+	return fl.workers(ctx, nil)
+}
+
+// Detailed lists the workers like Workers, with their tools in full, which workers of earlier versions do not tell.
+func (fl *Fleet) Detailed(ctx context.Context) ([]messages.WorkerStatus, error) {
+	return fl.workers(ctx, nats.Header{messages.HeaderDetails: {"tools"}})
+}
+
+func (fl *Fleet) workers(ctx context.Context, header nats.Header) ([]messages.WorkerStatus, error) {
+	in, err := fl.askWorkers(messages.StatusOfWorkers, maxWorkers, header)
 	if err != nil {
 		return nil, fmt.Errorf("ask the workers: %w", err)
 	}
@@ -98,7 +107,7 @@ func (fl *Fleet) Drain(ctx context.Context, id string) (messages.WorkerStatus, e
 	if !strict.ValidToken(id) {
 		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}
 	}
-	in, err := fl.askWorkers(messages.DrainPrefix+id, bus.AnswerRoom)
+	in, err := fl.askWorkers(messages.DrainPrefix+id, bus.AnswerRoom, nil)
 	if err != nil {
 		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
 	}
@@ -115,12 +124,12 @@ func (fl *Fleet) Drain(ctx context.Context, id string) (messages.WorkerStatus, e
 
 // askWorkers sends a request to workers and returns the inbox of their answers. Its subject ends in a word of its own: that
 // is where alone the user of the workers may publish in the dispatchers' inboxes.
-func (fl *Fleet) askWorkers(subject string, room int) (*bus.Inbox, error) {
+func (fl *Fleet) askWorkers(subject string, room int, header nats.Header) (*bus.Inbox, error) {
 	in, err := bus.OpenInboxAt(fl.bus.Conn(), fl.bus.Conn().NewInbox()+".workers", room)
 	if err != nil {
 		return nil, err
 	}
-	if err := fl.bus.Conn().PublishRequest(subject, in.Sub.Subject, nil); err != nil {
+	if err := fl.bus.Conn().PublishMsg(&nats.Msg{Subject: subject, Reply: in.Sub.Subject, Header: header}); err != nil {
 		in.Close()
 		return nil, err
 	}

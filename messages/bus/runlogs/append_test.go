@@ -27,7 +27,7 @@ import (
 func TestAppendWhoseAnswerIsLost(t *testing.T) {
 	b, line, _ := bustest.OpenLossy(t, bustest.Quickly())
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
-	line.Lose(bustest.Run().LogSubject(), true)
+	line.Lose(bustest.LogAt(b, bustest.Run()), true)
 	second := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
 	if lost, seen := line.Counts(); lost != 1 || seen != 1 {
 		t.Errorf("%d answers were lost and %d publishes sent, want 1 and 1: it is in the log", lost, seen)
@@ -43,7 +43,7 @@ func TestAppendWhoseAnswerIsLost(t *testing.T) {
 func TestAppendThatIsLost(t *testing.T) {
 	b, line, _ := bustest.OpenLossy(t, bustest.Quickly())
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
-	line.Lose(bustest.Run().LogSubject(), false)
+	line.Lose(bustest.LogAt(b, bustest.Run()), false)
 	bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
 	if lost, seen := line.Counts(); lost != 1 || seen != 1 {
 		t.Errorf("%d publishes were lost and %d sent again, want 1 and 1", lost, seen)
@@ -60,7 +60,7 @@ func TestAppendThatIsLostToAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
-	line.Lose(bustest.Run().LogSubject(), false)
+	line.Lose(bustest.LogAt(b, bustest.Run()), false)
 	done := make(chan error, 1)
 	go func() {
 		_, err := bustest.Logs(b).Append(bustest.Context(t), bustest.Run(), first, bustest.Step("mine", 2))
@@ -79,7 +79,7 @@ func TestAppendThatIsLostToAnother(t *testing.T) {
 func TestAppendGivenUp(t *testing.T) {
 	b, line, _ := bustest.OpenLossy(t, bus.Config{Answer: time.Minute})
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
-	line.Lose(bustest.Run().LogSubject(), true)
+	line.Lose(bustest.LogAt(b, bustest.Run()), true)
 	ctx, cancel := context.WithTimeout(bustest.Context(t), 100*time.Millisecond)
 	defer cancel()
 	if _, err := bustest.Logs(b).Append(ctx, bustest.Run(), first, bustest.Step("02", 2)); !errors.Is(err, context.DeadlineExceeded) {
@@ -101,7 +101,7 @@ func TestReadWithoutAReplica(t *testing.T) {
 		last = bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), last, bustest.Step(id, i+1))
 	}
 	for _, through := range []uint64{last, runlog.Tail} {
-		line.Lose("$JS.API.DIRECT.GET.RUNS", false)
+		line.Lose("$JS.API.DIRECT.GET."+bustest.LogIn(b, bustest.Run()), false)
 		var got []string
 		for e := range bustest.Values(t, bustest.Logs(b).Read(bustest.Context(t), bustest.Run(), 0, through)) {
 			got = append(got, e.Head.ID)
@@ -119,7 +119,7 @@ func TestAppendToAPurgedLog(t *testing.T) {
 	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Budget: time.Hour})
 	first := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), 0, bustest.Step("01", 1))
 	second := bustest.MustAppend(t, bustest.Logs(b), bustest.Run(), first, bustest.Step("02", 2))
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.LogIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +191,9 @@ func second[A any](_ A, err error) error        { return err }
 func third[A, B any](_ A, _ B, err error) error { return err }
 
 // forge publishes an entry as a client with access to the stream could, with other headers or another body.
-func forge(t *testing.T, nc *nats.Conn, to messages.Ref, from *jetstream.RawStreamMsg, change func(*nats.Msg)) {
+func forge(t *testing.T, b *bus.Bus, nc *nats.Conn, to messages.Ref, from *jetstream.RawStreamMsg, change func(*nats.Msg)) {
 	t.Helper()
-	m := &nats.Msg{Subject: to.LogSubject(), Data: from.Data, Header: nats.Header{}}
+	m := &nats.Msg{Subject: bustest.LogAt(b, to), Data: from.Data, Header: nats.Header{}}
 	maps.Copy(m.Header, from.Header)
 	change(m)
 	if _, err := bustest.NewJetStream(t, nc).PublishMsg(bustest.Context(t), m); err != nil {
@@ -221,7 +221,7 @@ func TestASealedEntryIsBound(t *testing.T) {
 			b, nc := bustest.OpenNew(t)
 			logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)})
 			last := bustest.MustAppend(t, logs, bustest.Run(), 0, bustest.Step("01", 1))
-			s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
+			s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.LogIn(b, bustest.Run()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestASealedEntryIsBound(t *testing.T) {
 			if strings.Contains(string(raw.Data), "step_started") {
 				t.Errorf("the entry is in the clear: %s", raw.Data)
 			}
-			forge(t, nc, tt.to, raw, func(m *nats.Msg) { tt.change(m, last) })
+			forge(t, b, nc, tt.to, raw, func(m *nats.Msg) { tt.change(m, last) })
 			if err := openLast(t, logs, tt.to); err == nil {
 				t.Error("a forged entry was opened")
 			}
@@ -255,7 +255,7 @@ func TestReadOfWhatIsNotOurs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := messages.Ref{Tenant: "acme", Run: tt.run}
-			m := &nats.Msg{Subject: run.LogSubject(), Header: tt.header, Data: []byte(tt.data)}
+			m := &nats.Msg{Subject: bustest.LogAt(b, run), Header: tt.header, Data: []byte(tt.data)}
 			if _, err := bustest.NewJetStream(t, nc).PublishMsg(bustest.Context(t), m); err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func (st *Store) encodeEntry(ctx context.Context, run messages.Ref, last uint64,
 			return nil, fmt.Errorf("seal: %w", err)
 		}
 	}
-	m := &nats.Msg{Subject: run.LogSubject(), Header: nats.Header{headerHead: {head}}, Data: body}
+	m := &nats.Msg{Subject: st.bus.Partitions(bus.StreamRuns).Subject(run, run.LogSubject()), Header: nats.Header{headerHead: {head}}, Data: body}
 	bus.Expect(m, last)
 	if len(body) > st.cfg.Inline {
 		ref, err := st.putBlob(ctx, run, body)

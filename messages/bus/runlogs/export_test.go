@@ -58,3 +58,10 @@ func (st *Store) Abandon() {
 
 // SweepEvery is the number of events after which unacknowledged ones are dropped.
 const SweepEvery = sweepEvery
+
+// Bytes is how much is held.
+func (r *Recent) Bytes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
+}

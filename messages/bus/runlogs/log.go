@@ -35,7 +35,7 @@ func (st *Store) Append(ctx context.Context, run messages.Ref, last uint64, e re
 	}
 	st.pacer.appends.Add(1)
 	defer st.pacer.appends.Add(-1)
-	a := appending{st.bus, m, last, e.Head.ID, nil}
+	a := appending{st.bus, run, m, last, e.Head.ID, nil}
 	var seq uint64
 	err = st.bus.Again(ctx, func() (err error) {
 		seq, err = a.try(ctx)
@@ -47,6 +47,7 @@ func (st *Store) Append(ctx context.Context, run messages.Ref, last uint64, e re
 // appending is an append on its way.
 type appending struct {
 	bus   *bus.Bus
+	run   messages.Ref
 	msg   *nats.Msg
 	last  uint64
 	id    string
@@ -85,7 +86,7 @@ var errStaleLeader = &jetstream.APIError{
 func (a *appending) resolve(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.bus.Answer())
 	defer cancel()
-	next, ok, err := a.bus.Stream(bus.StreamRuns).GetOnce(ctx, bus.Lookup{Seq: a.last + 1, Next: a.msg.Subject})
+	next, ok, err := a.bus.Partitions(bus.StreamRuns).Of(a.run).GetOnce(ctx, bus.Lookup{Seq: a.last + 1, Next: a.run.LogSubject()})
 	switch {
 	case err != nil:
 		return 0, err
@@ -165,7 +166,7 @@ type reading struct {
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
 func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) bool) bool {
-	for m, err := range r.store.bus.Stream(bus.StreamRuns).Scan(ctx, r.run.LogSubject(), r.at+1) {
+	for m, err := range r.store.bus.Partitions(bus.StreamRuns).Of(r.run).Scan(ctx, r.run.LogSubject(), r.at+1) {
 		if err != nil {
 			return true // the leader will do
 		}
@@ -182,7 +183,7 @@ func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) boo
 // slow yields what the leader has, up to through.
 func (r *reading) slow(ctx context.Context, through uint64, yield func(record.Entry, error) bool) {
 	for r.at < through {
-		m, ok, err := r.store.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
+		m, ok, err := r.store.bus.Partitions(bus.StreamRuns).Of(r.run).Get(ctx, bus.Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
 		switch {
 		case err != nil:
 			yield(record.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
@@ -224,20 +225,36 @@ func (r *reading) entry(ctx context.Context, m bus.Message) (record.Entry, error
 
 // Last implements runlog.Log; the stream's leader answers.
 func (st *Store) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
+	return st.last(ctx, run, st.headOnly)
+}
+
+// End is Last, and has the records of an entry that ends its run. It is one request.
+func (st *Store) End(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
+	return st.last(ctx, run, func(ctx context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
+		e, err := st.decodeHead(run, m)
+		if err != nil || e.Head.Phase != record.PhaseFinished {
+			return e, err
+		}
+		return st.decodeEntry(ctx, run, m)
+	})
+}
+
+func (st *Store) last(ctx context.Context, run messages.Ref, decode decoder) (record.Entry, bool, error) {
 	if err := run.Check(); err != nil {
 		return record.Entry{}, false, err
 	}
-	m, ok, err := st.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Last: run.LogSubject()})
+	m, ok, err := st.bus.Partitions(bus.StreamRuns).Of(run).Get(ctx, bus.Lookup{Last: run.LogSubject()})
 	if err != nil {
 		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}
 	if !ok {
 		return record.Entry{}, false, nil
 	}
+	var e record.Entry
 	if head, yes := st.unsigned(run, m); yes {
-		e, err := st.disregard(ctx, run, m, head, nil, st.headOnly)
-		return e, true, err
+		e, err = st.disregard(ctx, run, m, head, nil, decode)
+	} else {
+		e, err = decode(ctx, run, m)
 	}
-	e, err := st.decodeHead(run, m)
 	return e, true, err
 }

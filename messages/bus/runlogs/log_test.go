@@ -26,6 +26,10 @@ func TestBusIsALog(t *testing.T) {
 		b, _ := bustest.OpenOver(t, nc, bus.Config{})
 		testLog(t, bustest.Logs(b))
 	})
+	t.Run("in four streams", func(t *testing.T) {
+		b, _ := bustest.OpenDivided(t, 4)
+		testLog(t, bustest.Logs(b))
+	})
 	t.Run("sealed", func(t *testing.T) {
 		b, _ := bustest.OpenNew(t)
 		testLog(t, runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)}))

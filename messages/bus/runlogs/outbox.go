@@ -133,22 +133,35 @@ func (o *outbox) add(ctx context.Context, d draft) {
 func (o *outbox) send(room func()) {
 	held := o.held
 	o.held = nil
+	fly := func(before uint64, l letter) {
+		room()
+		o.fly(before, l)
+	}
+	var open bundle
 	for _, d := range held {
 		if d.events == nil {
-			room()
-			o.fly(d.before, d.cost)
+			fly(d.before, d.cost)
 			continue
 		}
 		for e := range d.events {
 			l, err := o.letter(&e)
 			if err != nil {
+				open.close(o, fly)
 				o.err, o.given = err, d.before
 				return
 			}
-			room()
-			o.fly(d.before, l)
+			bundled := o.store.cfg.Bundles && messages.Bundled(e.Name())
+			if !bundled || !open.fits(&l) {
+				open.close(o, fly)
+			}
+			if bundled {
+				open.add(d.before, l, e.Sequence)
+			} else {
+				fly(d.before, l)
+			}
 		}
 	}
+	open.close(o, fly)
 }
 
 // makeRoom waits until one more may be on its way.

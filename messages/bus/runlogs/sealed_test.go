@@ -74,7 +74,7 @@ func TestLogThatBecomesSealed(t *testing.T) {
 			t.Errorf("locked: %v", locked)
 		}
 	}
-	for _, stream := range []string{bus.StreamRuns, bus.StreamBlobs} {
+	for _, stream := range []string{bustest.LogIn(b, bustest.Run()), bus.StreamBlobs} {
 		s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), stream)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestASealedBlobIsBound(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	logs := runlogs.New(b, runlogs.Config{Sealer: newSealer(t, b)})
 	last := bustest.MustAppend(t, logs, bustest.Run(), 0, entry("01", true))
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.LogIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestASealedBlobIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw.Header.Set(bus.HeaderExpect, "1")
-	forge(t, nc, bustest.Run(), raw, func(*nats.Msg) {})
+	forge(t, b, nc, bustest.Run(), raw, func(*nats.Msg) {})
 	if all, err := readAll(t, logs); !errors.Is(err, keyring.ErrDamaged) || len(all) != 1 {
 		t.Errorf("a blob that another entry names: %d entries, %v", len(all), err)
 	}

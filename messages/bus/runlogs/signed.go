@@ -97,23 +97,29 @@ func (st *Store) headBefore(ctx context.Context, run messages.Ref, seq uint64) (
 // maxNoted bounds how many entries are told apart; then it begins anew.
 const maxNoted = 1024
 
+// ignoredEntry is the sequence of an entry in the stream that has its run.
+type ignoredEntry struct {
+	run messages.Ref
+	seq uint64
+}
+
 // ignoredEntries counts the entries that did not count, each once.
 type ignoredEntries struct {
 	mu    sync.Mutex
-	seen  map[uint64]struct{} // by sequence in RUNS
+	seen  map[ignoredEntry]struct{}
 	total uint64
 }
 
 func (i *ignoredEntries) note(log *slog.Logger, run messages.Ref, seq uint64, head *record.Head) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if _, known := i.seen[seq]; known {
+	if _, known := i.seen[ignoredEntry{run, seq}]; known {
 		return
 	}
 	if i.seen == nil || len(i.seen) >= maxNoted {
-		i.seen = map[uint64]struct{}{}
+		i.seen = map[ignoredEntry]struct{}{}
 	}
-	i.seen[seq] = struct{}{}
+	i.seen[ignoredEntry{run, seq}] = struct{}{}
 	i.total++
 	log.Warn("a decision without a valid signature is ignored: it is forged, or a dispatcher does not sign with a key of LONGSHORE_CONTROL_KEYS",
 		"task_id", run.Run, "tenant", run.Tenant, "sequence", seq, "kinds", head.Kinds)

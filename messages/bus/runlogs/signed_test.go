@@ -31,6 +31,7 @@ func TestSignedBusIsALog(t *testing.T) {
 // that verifies.
 type court struct {
 	t      *testing.T
+	bus    *bus.Bus
 	run    messages.Ref
 	honest *runlog.Controller
 	queue  *taskqueue.Queue
@@ -45,9 +46,8 @@ const call = "c1"
 func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court {
 	t.Helper()
 	c := &court{t: t, run: messages.Ref{Tenant: "t", Run: "r"}}
-	var b *bus.Bus
-	b, c.nc = bustest.OpenNew(t)
-	c.forger, c.queue = bustest.Logs(b), taskqueue.New(b)
+	c.bus, c.nc = bustest.OpenNew(t)
+	c.forger, c.queue = bustest.Logs(c.bus), taskqueue.New(c.bus)
 	open := func(cfg bus.Config) *runlogs.Store {
 		b, err := bus.Open(bustest.Context(t), c.nc, cfg)
 		if err != nil {
@@ -208,11 +208,11 @@ func TestSignaturesAreBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := js.GetLastMsg("RUNS", c.run.LogSubject())
+		raw, err := js.GetLastMsg(bustest.LogIn(c.bus, c.run), c.run.LogSubject())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}
+		return &nats.Msg{Subject: bustest.LogAt(c.bus, c.run), Header: raw.Header, Data: raw.Data}
 	}
 	for name, tc := range map[string]struct {
 		change func(c *court, m *nats.Msg)
@@ -265,7 +265,7 @@ func TestSignaturesAreBound(t *testing.T) {
 		c := newCourt(t, k, bustest.KeysOf(t, k))
 		other := messages.Ref{Tenant: "t", Run: "other"}
 		c.run = other
-		m.Subject = other.LogSubject()
+		m.Subject = bustest.LogAt(c.bus, other)
 		m.Header.Del("Nats-Expected-Last-Subject-Sequence")
 		if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
 			t.Fatal(err)

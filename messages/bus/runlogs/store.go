@@ -26,6 +26,7 @@ type Config struct {
 	Sealer  Sealer // of the logs. Default: they are in the clear, and none that is sealed is read
 	Inline  int    // bytes of an entry above which it is stored as a blob. Default messages.MaxPayload
 	MaxBlob int    // the largest payload of a record, in bytes. Default 64 MiB, which is the most
+	Bundles bool   // publish events that come together as one message; see messages.NameBundle
 }
 
 // Store has the logs of all runs and publishes their events. Safe for concurrent use. It has nothing to close: it ends with

@@ -137,12 +137,12 @@ func (se *Store) rebuildSessions(ctx context.Context) error {
 // alone.
 func (se *Store) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]record.Entry, error) {
 	found := map[[2]string]map[string]record.Entry{}
-	for subject, err := range se.bus.Stream(bus.StreamRuns).Subjects(ctx, filter) {
+	logs := se.bus.Partitions(bus.StreamRuns)
+	for run, err := range logs.Runs(ctx, filter) {
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
-		t := strings.Split(subject, ".")
-		last, ok, err := se.log.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
+		last, ok, err := se.log.Last(ctx, run)
 		if err != nil && !errors.Is(err, record.ErrNewerVersion) {
 			return nil, err
 		}
@@ -150,11 +150,34 @@ func (se *Store) findSessions(ctx context.Context, filter, name string) (map[[2]
 		if !ok || !strict.ValidToken(s) || name != "" && s != name {
 			continue
 		}
-		key := [2]string{t[1], s}
+		key := [2]string{run.Tenant, s}
 		if found[key] == nil {
 			found[key] = map[string]record.Entry{}
 		}
-		found[key][t[2]] = last
+		if logs.Divided() {
+			if last, err = se.dated(ctx, run, last); err != nil {
+				return nil, err
+			}
+		}
+		found[key][run.Run] = last
 	}
 	return found, nil
+}
+
+// dated puts times in place of the sequences of a head, in nanoseconds: those of two streams tell no order. The clocks of servers may differ,
+// and with them the order of runs that parked within that difference.
+func (se *Store) dated(ctx context.Context, run messages.Ref, e record.Entry) (record.Entry, error) {
+	for _, seq := range []*uint64{&e.Seq, &e.Head.ParkSeq} {
+		if *seq == 0 {
+			continue
+		}
+		m, ok, err := se.bus.Partitions(bus.StreamRuns).Of(run).Get(ctx, bus.Lookup{Seq: *seq})
+		if err != nil {
+			return e, fmt.Errorf("look when entry %d of %s was stored: %w", *seq, run, err)
+		}
+		if ok { // else it was purged a moment ago
+			*seq = uint64(m.Time.UnixNano())
+		}
+	}
+	return e, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -68,7 +70,16 @@ func TestSessionRefuses(t *testing.T) {
 
 // The order is made again from heads: the run that has its turn, then those that wait, as they parked.
 func TestSessionRebuilt(t *testing.T) {
-	b, _ := bustest.OpenNew(t)
+	for _, n := range []int{1, 4} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			b, _ := bustest.OpenDivided(t, n)
+			testRebuilt(t, b)
+		})
+	}
+}
+
+func testRebuilt(t *testing.T, b *bus.Bus) {
+	t.Helper()
 	run := func(id string) messages.Ref { return messages.Ref{Tenant: "t", Run: id} }
 	ended := &record.Finished{Result: messages.AgentResult{Status: messages.StatusCompleted}}
 	wait := &record.Parked{Reason: queue.ParkSession}

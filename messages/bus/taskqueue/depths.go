@@ -22,11 +22,8 @@ type Depth struct {
 // Depths are the lanes with tasks, the fullest first. The age is asked of the n fullest, and of those n others from which
 // no worker has taken for longest: it costs a request each.
 func (tq *Queue) Depths(ctx context.Context, n int) ([]Depth, error) {
-	all, err := tq.bus.Lanes(ctx)
+	all, err := tq.withUnmade(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if all, err = tq.withUnmade(ctx, all); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s bus.LaneState) bool { return s.Queued+s.InFlight == 0 })

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -19,54 +18,14 @@ func (tq *Queue) Lanes(ctx context.Context) ([]bus.LaneState, error) { return tq
 
 // Oldest is when the first message was stored that a lane has not given to a worker yet; ok is false when there is none.
 func (tq *Queue) Oldest(ctx context.Context, s bus.LaneState) (at time.Time, ok bool, err error) {
-	filter := s.Lane.Filter()
-	if s.Lane.Wakes() {
-		filter = "lanes.wake.>"
-	}
-	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: s.Given + 1, Next: filter})
+	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: s.Given + 1, Next: queuedIn(s.Lane)})
 	return m.Time, ok, err
-}
-
-// withUnmade adds what is queued and has no lane: workers make lanes, and the server removes those that no worker
-// takes from, so without a worker a queue would look empty. The subjects are read only when there are more messages
-// than the lanes have.
-func (tq *Queue) withUnmade(ctx context.Context, lanes []bus.LaneState) ([]bus.LaneState, error) {
-	const queued = "lanes.*.*.*.*"
-	total, err := tq.bus.Stream(bus.StreamTasks).Count(ctx, queued)
-	if err != nil {
-		return nil, fmt.Errorf("count what is queued: %w", err)
-	}
-	made := map[queue.Lane]bool{}
-	for _, s := range lanes {
-		made[s.Lane] = true
-		total -= s.Queued + s.InFlight
-	}
-	if total <= 0 {
-		return lanes, nil
-	}
-	unmade := map[queue.Lane]int{}
-	for subject, err := range tq.bus.Stream(bus.StreamTasks).Subjects(ctx, queued) {
-		if err != nil {
-			return nil, fmt.Errorf("list what is queued: %w", err)
-		}
-		t := strings.Split(subject, ".")
-		if l, ok := queue.LaneOf(messages.Priority(t[1]), t[3]); ok && !made[l] {
-			unmade[l]++
-		}
-	}
-	for l, n := range unmade {
-		lanes = append(lanes, bus.LaneState{Lane: l, Queued: n})
-	}
-	return lanes, nil
 }
 
 // LaneList is what people see of the lanes: wake-ups first, then by priority, the fullest first.
 func (tq *Queue) LaneList(ctx context.Context, req control.LanesRequest) (*control.LaneList, error) {
-	all, err := tq.bus.Lanes(ctx)
+	all, err := tq.withUnmade(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if all, err = tq.withUnmade(ctx, all); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s bus.LaneState) bool {

@@ -113,3 +113,42 @@ func TestLaneListWithoutLanes(t *testing.T) {
 		t.Errorf("a look made lanes: %+v, %v", all, err)
 	}
 }
+
+// What is queued without a worker is listed once, and then counted, until there are tasks of a tenant that is new.
+func TestLaneListListsOnce(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	tq := taskqueue.New(b)
+	listings, err := nc.SubscribeSync("$JS.API.STREAM.INFO." + bus.StreamTasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		run      messages.Ref
+		want     map[string]int
+		listings int
+	}{
+		{messages.Ref{Tenant: "acme", Run: "r1"}, map[string]int{"acme": 1}, 1},
+		{messages.Ref{Tenant: "acme", Run: "r2"}, map[string]int{"acme": 2}, 1},
+		{messages.Ref{Tenant: "harbour", Run: "r1"}, map[string]int{"acme": 2, "harbour": 1}, 2},
+		{messages.Ref{Tenant: "harbour", Run: "r2"}, map[string]int{"acme": 2, "harbour": 2}, 2},
+	} {
+		if _, err := tq.Submit(bustest.Context(t), bustest.NewTask(step.run), true); err != nil {
+			t.Fatal(err)
+		}
+		list, err := tq.LaneList(bustest.Context(t), control.LanesRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, l := range list.Lanes {
+			got[l.Tenant] = l.Queued
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("after task %d: %s", i, diff)
+		}
+		if n, _, err := listings.Pending(); err != nil || n != step.listings {
+			t.Errorf("after task %d the subjects were listed %d times, want %d; %v", i, n, step.listings, err)
+		}
+	}
+}

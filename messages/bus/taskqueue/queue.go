@@ -18,7 +18,10 @@ import (
 )
 
 // Queue has the tasks that wait for workers, and the messages by which their runs continue. Safe for concurrent use.
-type Queue struct{ bus *bus.Bus }
+type Queue struct {
+	bus    *bus.Bus
+	unmade unmade
+}
 
 // New returns the queue that a bus holds.
 func New(b *bus.Bus) *Queue { return &Queue{bus: b} }

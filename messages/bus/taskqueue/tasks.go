@@ -91,6 +91,19 @@ func (t *Tasks) Take(ctx context.Context, l queue.Lane, n int) iter.Seq2[*Delive
 	}
 }
 
+// Await asks a lane for its next message, and waits so long for one: nil when none came. It makes no lane: that there is none is an error.
+func (t *Tasks) Await(ctx context.Context, l queue.Lane, wait time.Duration) (next *Delivery, err error) {
+	r := take{queue: t.queue, ackWait: t.AckWait, lane: l, left: 1, wait: wait}
+	err = r.request(ctx, func(d *Delivery, _ error) bool {
+		next = d
+		return true
+	})
+	if err != nil && next == nil {
+		return nil, fmt.Errorf("wait for lane %s: %w", l, err)
+	}
+	return next, nil
+}
+
 // Make is Bus.MakeLane with the fleet's ack wait, and does not wait long.
 func (t *Tasks) Make(ctx context.Context, l queue.Lane) error {
 	ctx, cancel := context.WithTimeout(ctx, takeWait)
@@ -104,8 +117,9 @@ type take struct {
 	ackWait time.Duration
 	lane    queue.Lane
 	left    int
-	stopped bool      // by its caller
-	asked   time.Time // when the newest page was asked for
+	wait    time.Duration // for a first message; 0: it must be there
+	stopped bool          // by its caller
+	asked   time.Time     // when the newest page was asked for
 }
 
 func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) error {
@@ -118,11 +132,11 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 	for asked := 0; t.left > 0; asked-- {
 		if asked == 0 {
 			asked, t.asked = min(t.left, takePage), time.Now()
-			if err := t.queue.bus.Conn().PublishRequest(subject, in.Sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
+			if err := t.queue.bus.Conn().PublishRequest(subject, in.Sub.Subject, t.ask(asked)); err != nil {
 				return err
 			}
 		}
-		m, err := in.Next(ctx, takeWait)
+		m, err := in.Next(ctx, t.wait+takeWait)
 		if err != nil {
 			return err
 		}
@@ -146,6 +160,14 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 		}
 	}
 	return nil
+}
+
+// ask is the request for so many messages.
+func (t *take) ask(n int) []byte {
+	if t.wait > 0 {
+		return fmt.Appendf(nil, `{"batch":%d,"expires":%d}`, n, t.wait)
+	}
+	return fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, n)
 }
 
 // close ends a request, and returns to the queue what was on its way to a caller that left.

@@ -272,3 +272,46 @@ func TestRemovedLanesAreMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+// A request that waits brings the next message of its lane, and nothing when there is no lane or none comes. What was on its way to a caller that
+// left comes again at once.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	tasks := bustest.Tasks(t, b)
+	if d, err := tasks.Await(bustest.Context(t), acmeLane(), time.Minute); d != nil || err == nil {
+		t.Errorf("without the lane: %v, %v", d, err)
+	}
+	if err := tasks.Make(bustest.Context(t), acmeLane()); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := tasks.Await(bustest.Context(t), acmeLane(), time.Millisecond); d != nil || err != nil {
+		t.Errorf("of an empty lane: %v, %v", d, err)
+	}
+	got := make(chan *taskqueue.Delivery, 1)
+	go func() {
+		d, err := tasks.Await(bustest.Context(t), acmeLane(), time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- d
+	}()
+	submitMany(t, b, 0, 1)
+	if d := <-got; d == nil || d.Seq != 1 || d.Delivered != 1 {
+		t.Fatalf("got %+v", d)
+	}
+	ctx, cancel := context.WithCancel(bustest.Context(t))
+	left := make(chan *taskqueue.Delivery, 1)
+	go func() {
+		d, _ := tasks.Await(ctx, acmeLane(), time.Minute)
+		left <- d
+	}()
+	cancel()
+	if d := <-left; d != nil {
+		t.Fatalf("nothing was there: %+v", d)
+	}
+	submitMany(t, b, 1, 2)
+	if d, err := tasks.Await(bustest.Context(t), acmeLane(), time.Minute); err != nil || d == nil || d.Seq != 2 {
+		t.Errorf("after a caller that left: %+v, %v", d, err)
+	}
+}

@@ -1,0 +1,137 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// place is a stream and a filter of its subjects.
+type place struct{ stream, filter string }
+
+// Known returns the ids of the runs of a tenant of which a log, an event or a dead letter is stored, sorted.
+func (rt *Retention) Known(ctx context.Context, tenant string) ([]string, error) {
+	if err := strict.CheckToken("tenant", tenant); err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for run, err := range rt.bus.Partitions(bus.StreamRuns).Runs(ctx, "runs."+tenant+".*.log") {
+		if err != nil {
+			return nil, fmt.Errorf("list the runs of tenant %s in %s: %w", tenant, bus.StreamRuns, err)
+		}
+		ids[run.Run] = true
+	}
+	for at, token := range map[place]int{
+		{bus.StreamEvents, "events." + tenant + ".*." + messages.EventRunQueued}:   2,
+		{bus.StreamEvents, "events." + tenant + ".*." + messages.EventRunFinished}: 2,
+		{bus.StreamDead, "dead." + tenant + ".*.*"}:                                3,
+		{bus.StreamDead, "dead." + tenant + ".*.*." + messages.DeadTicket + ".*"}:  3,
+		{bus.StreamTasks, "lanes.*.*." + tenant + ".*"}:                            4,
+		{bus.StreamTasks, "sched.task." + tenant + ".*.start"}:                     3,
+	} {
+		for subject, err := range rt.bus.Stream(at.stream).Subjects(ctx, at.filter) {
+			if err != nil {
+				return nil, fmt.Errorf("list the runs of tenant %s in %s: %w", tenant, at.stream, err)
+			}
+			if id := strings.Split(subject, ".")[token]; id != messages.NoRun && strict.ValidToken(id) {
+				ids[id] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ids)), nil
+}
+
+// Erase removes all of a run that has ended, what is stored in the clear too: its events, its log entries, its webhooks, its dead letters, its
+// line of a batch. The servers overwrite those on their disks. Its log goes last, so that an erasure that was cut off is found and repeated.
+// Nothing may be erased of a run that has not ended.
+func (rt *Retention) Erase(ctx context.Context, run messages.Ref) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	of := run.Tenant + "."
+	for _, at := range []place{
+		{bus.StreamDead, "dead." + of + "*." + run.Run},
+		{bus.StreamDead, "dead." + of + "*." + run.Run + "." + messages.DeadTicket + ".*"},
+		{bus.StreamDead, "dead." + of + "webhook.*." + run.Run},
+		{bus.StreamWebhooks, "webhooks." + of + run.Run + ".*"},
+		{bus.StreamBatches, "batches." + of + "*.line." + run.Run},
+		{bus.StreamBatches, "batches." + of + "*.done." + run.Run},
+		{bus.StreamLogs, run.LogEntriesSubject()},
+		{bus.StreamEvents, run.EventFilter()},
+	} {
+		if err := rt.overwrite(ctx, at); err != nil {
+			return err
+		}
+	}
+	return rt.Purge(ctx, run)
+}
+
+// EraseRest removes what is kept of a tenant besides its runs, each of which must have been erased before: uploads, named workspaces, sessions,
+// schedules, batches, webhooks, dead letters, what people said about runs. It leaves what people did, what the tenant may use and has used, and
+// its keys.
+func (rt *Retention) EraseRest(ctx context.Context, tenant string) error {
+	if err := strict.CheckToken("tenant", tenant); err != nil {
+		return err
+	}
+	for _, at := range []place{
+		{bus.StreamDead, "dead." + tenant + ".>"},
+		{bus.StreamWebhooks, "webhooks." + tenant + ".>"},
+		{bus.StreamBatches, "batches." + tenant + ".>"},
+		{bus.StreamLogs, "logs." + tenant + ".*"},
+		{bus.StreamEvents, "events." + tenant + ".*." + feedback},
+	} {
+		if err := rt.overwrite(ctx, at); err != nil {
+			return err
+		}
+	}
+	for _, at := range []place{
+		{bus.StreamSchedules, "$KV." + bus.BucketSchedules + "." + tenant + ".*"},
+		{bus.StreamSchedules, "$KV." + bus.BucketSchedules + ".state." + tenant + ".*"},
+		{bus.StreamTasks, "sched.*." + tenant + ".>"},
+		{bus.StreamTasks, "lanes.*.*." + tenant + ".*"},
+		{bus.StreamSessions, "$KV." + bus.BucketSessions + "." + tenant + ".*"},
+		{bus.StreamBlobs, "blobs." + tenant + ".>"},
+		{bus.StreamFiles, "files." + tenant + ".>"},
+	} {
+		if err := rt.bus.Stream(at.stream).Clear(ctx, at.filter); err != nil {
+			return fmt.Errorf("purge %s of %s: %w", at.filter, at.stream, err)
+		}
+	}
+	return nil
+}
+
+const feedback = "feedback" // the event that is about a run and stands beside it
+
+// Unsay removes what people have said about runs, which stands beside their events. The function reports whether a message is about one of them.
+func (rt *Retention) Unsay(ctx context.Context, tenant string, is func(event []byte) bool) error {
+	return rt.each(ctx, place{bus.StreamEvents, messages.Ref{Tenant: tenant, Run: messages.NoRun}.EventSubject(feedback)}, is)
+}
+
+// overwrite removes the messages of a filter, one by one: their bytes are overwritten on the disks of the servers, which a purge leaves there until
+// the space is needed.
+func (rt *Retention) overwrite(ctx context.Context, at place) error {
+	return rt.each(ctx, at, func([]byte) bool { return true })
+}
+
+func (rt *Retention) each(ctx context.Context, at place, is func(data []byte) bool) error {
+	s := rt.bus.Stream(at.stream)
+	for from := uint64(1); ; {
+		m, ok, err := s.Get(ctx, bus.Lookup{Seq: from, Next: at.filter})
+		if err == nil && ok && is(m.Data) {
+			err = s.Erase(ctx, m.Seq)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("erase %s of %s: %w", at.filter, at.stream, err)
+		case !ok:
+			return nil
+		}
+		from = m.Seq + 1
+	}
+}
