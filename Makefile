@@ -9,7 +9,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X github.com/longshore-run/longshor
 SUM      = $$({ sha256sum $(SANDBOX) 2>/dev/null || shasum -a 256 $(SANDBOX); } | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-race lint fmt bench fuzz sim clean
+.PHONY: help build run test partitions race lint fmt bench fuzz sim clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,20 +24,26 @@ run: build ## start the whole fleet in one process and work the example tasks
 test: ## run the whole test suite, with the race detector where it matters; needs only Go
 	@.ci/test
 
+partitions: ## run with the logs of runs in four streams the tests in which processes are killed
+	@.ci/partitions
+
+race: ## run with the race detector what make test runs without it to save time
+	@.ci/test race
+
 lint: ## run golangci-lint, as CI does
 	golangci-lint run ./...
 
 fmt: ## format the code
 	golangci-lint fmt ./...
 
-bench: ## measure speed against a floor of the same run; prints JSON lines
+bench: ## measure speed against a floor, what a run costs and what grows; prints JSON lines
 	go run ./deploy/bench
 
 fuzz: ## run each fuzz target for a moment
 	@.ci/fuzz 20000x
 
-sim: ## play 60,000 seeds of the crash simulation
-	LONGSHORE_SIM_SEEDS=60000 go test ./worker/runner -run TestSimulation -v -timeout 20m
+sim: ## play 60,000 seeds of the crash simulation, or SEEDS
+	LONGSHORE_SIM_SEEDS=$(or $(SEEDS),60000) go test ./worker/runner -run TestSimulation -v -timeout 20m
 
 clean: ## remove what the build made
 	rm -rf bin
