@@ -15,6 +15,7 @@ import (
 type Approve struct {
 	Always  []string `json:"always,omitempty"`  // tools whose calls wait too
 	Never   []string `json:"never,omitempty"`   // destructive tools whose calls do not
+	Edit    []string `json:"edit,omitempty"`    // tools whose calls may be approved with other arguments; default none
 	Expires Duration `json:"expires,omitempty"` // how long the run waits; default 24h
 	OnDeny  string   `json:"onDeny,omitempty"`  // "continue" (default): a refusal is the tool's answer; "end": it ends the run
 }
@@ -56,6 +57,11 @@ func (d *Definition) ApprovalExpires() time.Duration {
 	return time.Duration(d.Approve.Expires)
 }
 
+// LetsEdit reports whether the agent lets a call of a tool be approved with other arguments.
+func (d *Definition) LetsEdit(name string) bool {
+	return d.Approve != nil && slices.Contains(d.Approve.Edit, name)
+}
+
 // DenialEnds reports whether a refused approval ends the run.
 func (d *Definition) DenialEnds() bool { return d.Approve != nil && d.Approve.OnDeny == OnDenyEnd }
 
@@ -67,7 +73,7 @@ func (d *Definition) checkApprove() error {
 	for _, list := range []struct {
 		field string
 		names []string
-	}{{"approve.always", a.Always}, {"approve.never", a.Never}} {
+	}{{"approve.always", a.Always}, {"approve.never", a.Never}, {"approve.edit", a.Edit}} {
 		for i, name := range list.names {
 			field := fmt.Sprintf("%s[%d]", list.field, i)
 			switch {
@@ -100,6 +106,8 @@ type Approval struct {
 	Tool      string `json:"tool"`
 	Arguments string `json:"arguments"` // to be read by people, cut to 8 KiB
 	Hash      string `json:"hash"`      // HashArguments of the whole
+	// Editable says that the call may be approved with other arguments.
+	Editable bool `json:"editable,omitempty"`
 }
 
 // NewApproval asks for a call.
@@ -139,6 +147,7 @@ type (
 		Arguments string     `json:"arguments"`
 		Truncated bool       `json:"truncated,omitempty"` // the arguments are
 		Hash      string     `json:"hash"`                // of the whole arguments
+		Editable  bool       `json:"editable,omitempty"`  // the call may be approved with other arguments
 		Until     *time.Time `json:"until,omitempty"`
 	}
 	// ApprovalDecided is the data of approval_decided.
@@ -147,5 +156,11 @@ type (
 		Decision string `json:"decision"` // approved, denied or expired
 		By       string `json:"by,omitempty"`
 		Reason   string `json:"reason,omitempty"`
+		// Arguments take the place of those that were asked about; absent: they stay.
+		Arguments string `json:"arguments,omitempty"`
+		Truncated bool   `json:"truncated,omitempty"` // the arguments are
 	}
 )
+
+// MaxEdited bounds the arguments with which a person approves a call in place of those of the model, in bytes.
+const MaxEdited = 256 << 10

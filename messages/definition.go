@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -30,20 +31,22 @@ const (
 // Definition is an agent. The first record of a run holds the one that the run began with, so an edit never
 // changes a run.
 type Definition struct {
-	Name         string   `json:"name"`
-	Revision     uint64   `json:"revision,omitempty"` // of the AGENTS bucket; 0: built in
-	Description  string   `json:"description,omitempty"`
-	Instructions string   `json:"instructions,omitempty"`
-	Planner      string   `json:"planner,omitempty"`  // default "tools": native tool calling
-	Model        string   `json:"model,omitempty"`    // "provider", "provider/model" or empty for the worker's default
-	Models       []string `json:"models,omitempty"`   // instead of Model: in order of priority
-	MaxPrice     *float64 `json:"maxPrice,omitempty"` // USD per million tokens, of input and of output each, that a model may cost; nil: any
-	Tools        []string `json:"tools,omitempty"`
-	MaxSteps     int      `json:"maxSteps,omitempty" minimum:"1" maximum:"10000"` // default 25
-	MaxTokens    int      `json:"maxTokens,omitempty" minimum:"1"`                // of one reply; default 4096
-	Temperature  *float64 `json:"temperature,omitempty"`
-	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
-	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+	Name        string `json:"name"`
+	Revision    uint64 `json:"revision,omitempty"` // of the AGENTS bucket; 0: built in
+	Description string `json:"description,omitempty"`
+	// Expires is when a dispatcher removes the agent, as that of a draft; nil: it stays until a person removes it.
+	Expires      *time.Time `json:"expires,omitempty"`
+	Instructions string     `json:"instructions,omitempty"`
+	Planner      string     `json:"planner,omitempty"`  // default "tools": native tool calling
+	Model        string     `json:"model,omitempty"`    // "provider", "provider/model" or empty for the worker's default
+	Models       []string   `json:"models,omitempty"`   // instead of Model: in order of priority
+	MaxPrice     *float64   `json:"maxPrice,omitempty"` // USD per million tokens, of input and of output each, that a model may cost; nil: any
+	Tools        []string   `json:"tools,omitempty"`
+	MaxSteps     int        `json:"maxSteps,omitempty" minimum:"1" maximum:"10000"` // default 25
+	MaxTokens    int        `json:"maxTokens,omitempty" minimum:"1"`                // of one reply; default 4096
+	Temperature  *float64   `json:"temperature,omitempty"`
+	Reasoning    string     `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
+	OnToolError  string     `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
 	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, something that is not a plan

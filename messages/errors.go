@@ -45,6 +45,7 @@ const (
 	CodeApprovalExpired    Code = "approval_expired"
 	CodeOutputSchema       Code = "output_schema"
 	CodeMemoryUnavailable  Code = "memory_unavailable" // of an agent that does not work without its memories
+	CodeMemoryLimit        Code = "memory_limit"       // the run would hold more of its worker's memory than a run may
 	CodePoison             Code = "poison"
 	CodeRateLimited        Code = "rate_limited"    // a quota of the tenant is used up; the problem says when to come again
 	CodeUnauthenticated    Code = "unauthenticated" // no credentials, or invalid ones
@@ -65,7 +66,7 @@ func Codes() map[Code]bool {
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
 		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true, CodeMemoryUnavailable: true,
 		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false, CodeWebhookFailed: true,
-		CodeRepositoryUnreachable: true,
+		CodeRepositoryUnreachable: true, CodeMemoryLimit: false,
 	}
 }
 

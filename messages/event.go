@@ -48,6 +48,20 @@ const (
 	EventMemoryRecalled     = "memory_recalled"    // before the first step_start
 )
 
+// NameBundle is in the place of the name in the subject of a message that is several events of a run: a JSON array of them, in the order of
+// their numbers. It is the name of no event.
+const NameBundle = "bundle"
+
+// Bundled reports whether events of a name may come in bundles: those of which runs have many, and which few look for by name.
+func Bundled(name string) bool {
+	switch name {
+	case EventStepStart, EventMessageEnd, EventToolExecutionStart, EventToolExecutionEnd, EventStepEnd, EventMemoryWrite, EventTurnEnd:
+		return true
+	default:
+		return false
+	}
+}
+
 // Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.
 const (
 	MaxEventText = 8 << 10

@@ -67,6 +67,7 @@ func fullDefinition() messages.Definition {
 		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry, ModelRetries: new(5),
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
+		Expires:     new(time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)),
 		ToolTimeout: messages.Duration(10 * time.Second),
 		Prompts: map[string]string{
 			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
@@ -75,9 +76,9 @@ func fullDefinition() messages.Definition {
 		Budget: fullBudget(),
 
 		Approve: &messages.Approve{
-			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
+			Always: []string{"read_file"}, Edit: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
-		Memory: &messages.MemoryPolicy{Recall: &messages.RecallPolicy{
+		Memory: &messages.MemoryPolicy{Collections: []string{"facts", "man*", "plans"}, Recall: &messages.RecallPolicy{
 			Collections: []string{"facts", "manuals"}, Scope: messages.MemoryOfSession, TopK: 3, Tokens: 800, MinScore: 0.5, Timeout: messages.Duration(2 * time.Second), Required: true,
 		}, Learn: &messages.LearnPolicy{Collection: "plans", Rated: true, TTL: messages.Duration(time.Hour)}},
 		Session:  &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
@@ -94,10 +95,11 @@ func fullDefinition() messages.Definition {
 				Name: "mail", At: []messages.PolicyPoint{messages.PolicyOutput}, Tools: []string{"read_file"}, Category: "email", Action: messages.PolicyBlock,
 			}},
 			Approve: []messages.ApproveRule{{
-				Name: "big", Tool: "read_file", Argument: "filePath", Pattern: "^secret/", Hosts: []string{"a.example.com"}, First: true, CostAbove: new(1.5),
+				Name: "big", Tool: "read_file", Argument: "filePath", Pattern: "^secret/", Hosts: []string{"a.example.com"}, First: true, CostAbove: new(1.5), Edit: true,
 			}},
-			Rates: []messages.RateRule{{Name: "site", Tool: "http_*", PerMinute: new(10), PerHour: new(100)}},
-			Taint: &messages.TaintRule{Private: []string{"sql_*"}, Untrusted: []string{"http_request"}, Egress: []string{"http_request"}},
+			Rates:  []messages.RateRule{{Name: "site", Tool: "http_*", PerMinute: new(10), PerHour: new(100)}},
+			Retain: []messages.RetainRule{{Collection: "facts*", For: messages.Duration(720 * time.Hour)}},
+			Taint:  &messages.TaintRule{Private: []string{"sql_*"}, Untrusted: []string{"http_request"}, Egress: []string{"http_request"}},
 		},
 		Hooks: []messages.Hook{{
 			On: messages.HookPreTool, URL: "https://hooks.example.com/a?b=c", Timeout: messages.Duration(2 * time.Second), OnFailure: messages.HookFail,
@@ -119,7 +121,9 @@ func fullPermit() record.Permit {
 }
 
 func fullApproval() *messages.Approval {
-	return messages.NewApproval("reviewer", 1, "a", messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`})
+	a := messages.NewApproval("reviewer", 1, "a", messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`})
+	a.Editable = true
+	return a
 }
 
 func fullBudget() *messages.Budget {
@@ -197,12 +201,13 @@ func fullRecords() []record.Record {
 			Cost: new(0.0125), FirstTokenMillis: 120,
 		},
 		&record.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: record.FallbackPark, Provider: "openai/gpt-4o"},
-		&record.ToolStarted{Step: 1, Call: call, StepID: "a"},
+		&record.ToolStarted{Step: 1, Call: call, StepID: "a", Edited: true},
 		&record.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
 				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
 			},
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
+			Embedded: fullEmbedded(),
 		},
 		&record.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
 		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Semaphore: "tenant.acme", Cause: fullCause(), Needs: fullNeeds(), Permits: []record.Permit{fullPermit()}, Unmade: []string{"c1"}},
@@ -219,7 +224,7 @@ func fullRecords() []record.Record {
 		&record.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		&record.Decided{
 			ID: "x3", Park: 9, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"a.go"}`), Denied: true, By: "ann", Reason: "not now",
-			Until: &until,
+			Until: &until, Arguments: `{"path":"a.go"}`, Asked: messages.HashArguments(`{"path":"b.go"}`),
 		},
 		&record.SessionGranted{Park: 9},
 		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2, Used: []string{"read_file"}, Scratchpad: []scratchpad.Note{{ID: "n1", Stream: "todo", Text: "Greet ann."}}},
@@ -228,10 +233,11 @@ func fullRecords() []record.Record {
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
 		&record.PolicyApplied{
+			Edit:  true,
 			Point: messages.PolicyArguments, Action: messages.PolicyRedact, Rule: "mail", Source: "tenant acme", Reason: "an e-mail address was taken out",
 			Step: 1, StepID: "a", Tool: "read_file", Call: "c1", Arguments: `{"filePath":"[redacted]"}`,
 		},
-		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges(), Learned: true, Error: "away"},
+		&record.MemoryWritten{Step: 1, StepID: "a", Call: "c1", Changes: fullMemoryChanges(), Learned: true, Error: "away", Embedded: fullEmbedded()},
 		fullMemoryRecalled(),
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
@@ -252,8 +258,12 @@ func fullMemoryChanges() []messages.MemoryChange {
 func fullMemoryRecalled() *record.MemoryRecalled {
 	return &record.MemoryRecalled{
 		Memories: []record.Memory{{MemoryUsed: memoryUsed(), Text: "The ferry leaves from pier 4."}}, LeftOut: 2, Degraded: "vectors", Error: "it did not answer in time",
-		Fatal: true, Millis: 12,
+		Fatal: true, Millis: 12, Embedded: fullEmbedded(),
 	}
+}
+
+func fullEmbedded() *record.Embedded {
+	return &record.Embedded{Model: "text-embedding-3-small", Calls: 2, Tokens: 50_000, Cost: new(0.001)}
 }
 
 func memoryUsed() messages.MemoryUsed {

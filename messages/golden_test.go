@@ -124,6 +124,7 @@ func wire() map[string]any {
 		"submit_reply_duplicate": &control.SubmitReply{ID: ref.Run, Duplicate: true},
 		"run_request":            &control.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
 		"result_request":         &control.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: control.FormatTaskResult},
+		"result_request_wait":    &control.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Wait: messages.Duration(control.MaxResultWait)},
 		"verify_request":         &control.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
 		"cancel_request":         &control.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
 		"live": &messages.Live{
@@ -138,12 +139,13 @@ func wire() map[string]any {
 		"hook_answer": &messages.HookAnswer{Decision: messages.HookDeny, Reason: "not on a Friday"},
 		"decision_request": &control.DecisionRequest{
 			Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Hash: messages.HashArguments(""), By: "ann", Reason: "fine", Control: "x1",
+			Arguments: json.RawMessage(`{"path":"y"}`),
 		},
 		"answer_request":    &control.AnswerRequest{Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Text: "blue", Deny: true, By: "ann", Control: "x1"},
 		"approvals_request": &control.ApprovalsRequest{Tenant: ref.Tenant, Limit: 10},
 		"approval_list": &control.ApprovalList{More: true, Approvals: []control.WaitingApproval{{
 			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
-			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
+			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until, Editable: true,
 		}}},
 		"feedback_request": &control.FeedbackRequest{
 			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
@@ -223,9 +225,9 @@ func wire() map[string]any {
 		},
 		messages.EventApprovalRequested: messages.ApprovalRequested{
 			StepID: "step-1", Agent: "reviewer", CallID: "c1", ToolName: "send_mail", Arguments: `{"path":"x"}`, Truncated: true,
-			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
+			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until, Editable: true,
 		},
-		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
+		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now", Arguments: `{"path":"y"}`, Truncated: true},
 		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: string(record.KindDecided), Reason: "no valid signature"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		messages.EventDelegated: messages.DelegatedData{

@@ -125,8 +125,8 @@ func (d *Definition) checkGrants() error {
 	return nil
 }
 
-// HandDown narrows the definition of an agent to what a run of another one may hand to its child: the tools, the grants and the
-// approvals are those that both allow. Withheld are the tools that the child does not get.
+// HandDown narrows the definition of an agent to what a run of another one may hand to its child: the tools, the grants, the collections of
+// memory and the approvals are those that both allow. Withheld are the tools that the child does not get.
 func (d *Definition) HandDown(child Definition) (_ Definition, withheld []string) {
 	has := func(name string) bool { return slices.Contains(d.Tools, name) }
 	var left []string
@@ -152,6 +152,7 @@ func (d *Definition) HandDown(child Definition) (_ Definition, withheld []string
 		both := above.both(&own)
 		child.Grants = &both
 	}
+	child.Memory = child.Memory.within(d.Memory)
 	child.Approve = d.approveBoth(&child)
 	return child, withheld
 }

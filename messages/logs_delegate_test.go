@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -209,6 +210,48 @@ func TestHandDown(t *testing.T) {
 	none, _ := above.HandDown(messages.Definition{Grants: &messages.Grants{Hosts: []string{}}})
 	if none.Grants.Hosts == nil || len(none.Grants.Hosts) != 0 {
 		t.Error("a list that leaves nothing leaves something below")
+	}
+}
+
+// A child reaches the collections of memory that both agents reach, whether by its tools or by itself.
+func TestHandDownOfMemory(t *testing.T) {
+	t.Parallel()
+	recall := func(names ...string) *messages.RecallPolicy { return &messages.RecallPolicy{Collections: names} }
+	for name, tc := range map[string]struct{ above, child, want *messages.MemoryPolicy }{
+		"no list":       {nil, &messages.MemoryPolicy{Collections: []string{"a"}}, &messages.MemoryPolicy{Collections: []string{"a"}}},
+		"the parent's":  {&messages.MemoryPolicy{Collections: []string{"a"}}, nil, &messages.MemoryPolicy{Collections: []string{"a"}}},
+		"neither":       {&messages.MemoryPolicy{Recall: recall("a")}, nil, nil},
+		"nothing":       {&messages.MemoryPolicy{Collections: []string{}}, nil, &messages.MemoryPolicy{Collections: []string{}}},
+		"nothing below": {&messages.MemoryPolicy{Collections: []string{"a"}}, &messages.MemoryPolicy{Collections: []string{}}, &messages.MemoryPolicy{Collections: []string{}}},
+		"both": {
+			&messages.MemoryPolicy{Collections: []string{"fact*", "x", "y*", "q"}},
+			&messages.MemoryPolicy{Collections: []string{"facts", "fac*", "x*", "z", "yes*", "q"}},
+			&messages.MemoryPolicy{Collections: []string{"facts", "fact*", "x", "yes*", "q"}},
+		},
+		"recalls less": {
+			&messages.MemoryPolicy{Collections: []string{"a*"}}, &messages.MemoryPolicy{Recall: recall("b", "ab", "a")},
+			&messages.MemoryPolicy{Collections: []string{"a*"}, Recall: recall("ab", "a")},
+		},
+		"recalls and learns nothing": {
+			&messages.MemoryPolicy{Collections: []string{"a*"}}, &messages.MemoryPolicy{Recall: recall(), Learn: &messages.LearnPolicy{}},
+			&messages.MemoryPolicy{Collections: []string{"a*"}},
+		},
+		"learns": {
+			&messages.MemoryPolicy{Collections: []string{"facts", "ex*"}}, &messages.MemoryPolicy{Recall: recall(), Learn: &messages.LearnPolicy{}},
+			&messages.MemoryPolicy{Collections: []string{"facts", "ex*"}, Recall: recall("facts"), Learn: &messages.LearnPolicy{}},
+		},
+	} {
+		was, err := json.Marshal(tc.child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := (&messages.Definition{Memory: tc.above}).HandDown(messages.Definition{Memory: tc.child})
+		if diff := cmp.Diff(tc.want, got.Memory); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if now, err := json.Marshal(tc.child); err != nil || string(now) != string(was) {
+			t.Errorf("%s: the child's own definition changed to %s, %v", name, now, err)
+		}
 	}
 }
 

@@ -114,10 +114,11 @@ func stories(t *testing.T) map[string][]record.Entry {
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
-		"budget": budget(t), "approvals": approvals(t),
+		"budget": budget(t), "approvals": approvals(t), "edited": edited(t),
 		"forked":    forked(t),
 		"session":   session(t),
 		"memories":  memories(t),
+		"embedded":  embedded(t),
 		"modelwait": modelWait(t),
 		"rate":      ratedStory(t),
 		"steered":   steered(t),
@@ -233,6 +234,35 @@ func approvals(t *testing.T) []record.Entry {
 	return s.entries
 }
 
+// edited is a run of a call that a person approves with other arguments than the model gave it.
+func edited(t *testing.T) []record.Entry {
+	t.Helper()
+	s := story{t: t}
+	first := started()
+	first.Agent.Approve = &messages.Approve{Always: []string{"send_mail"}, Edit: []string{"send_mail"}, Expires: messages.Duration(time.Hour)}
+	s.add(first, claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	c := call("c1", "send_mail", `{"path":"x"}`)
+	s.add(replied(1, "", c))
+	until := noon.Add(time.Hour)
+	asked := messages.NewApproval("reviewer", 1, "", c)
+	asked.Editable = true
+	seq := s.add(&record.Parked{Reason: queue.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
+	made := c
+	made.Arguments = `{"path":"y"}`
+	s.add(&record.Decided{
+		ID: "x-c1", Park: seq, Step: 1, Call: "c1", Hash: messages.HashArguments(made.Arguments), Arguments: made.Arguments, Asked: asked.Hash,
+		By: "ann", Reason: "not to x", Until: &until,
+	})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 20, Delivery: 1, Resumes: queue.ParkApproval})
+	s.add(&record.ToolStarted{Step: 1, Call: made, Edited: true})
+	s.add(returned(1, made, "sent", ""))
+	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
+	s.add(replied(2, "One mail was sent."))
+	s.add(stepEnded(2, messages.StepCompleted), finished(2, "One mail was sent.", nil))
+	return s.entries
+}
+
 // refused is a body that is no task.
 func refused(t *testing.T) []record.Entry {
 	t.Helper()
@@ -310,6 +340,24 @@ func memories(t *testing.T) []record.Entry {
 	end := finished(1, "From pier 4.", nil)
 	end.Result.Provenance.Memories = []messages.MemoryUsed{memoryUsed()}
 	s.add(replied(1, "From pier 4."), stepEnded(1, messages.StepCompleted), end)
+	return s.entries
+}
+
+// embedded is a run whose searches of long-term memory had texts embedded by a model that is paid for, and by one without a price.
+func embedded(t *testing.T) []record.Entry {
+	t.Helper()
+	s := story{t: t}
+	begin := started()
+	begin.Agent.Memory = &messages.MemoryPolicy{Recall: &messages.RecallPolicy{}}
+	s.add(begin, claimed("k1", "w1", 7))
+	s.add(&record.MemoryRecalled{Millis: 12, Embedded: fullEmbedded()}, stepStarted(1))
+	c := call("c1", messages.ToolRecall, `{"text":"ferry"}`)
+	s.add(replied(1, "", c), &record.ToolStarted{Step: 1, Call: c})
+	answer := returned(1, c, "Nothing was found.", "")
+	answer.Embedded = &record.Embedded{Model: "own", Calls: 1, Tokens: 3}
+	s.add(answer, stepEnded(1, messages.StepCompleted), stepStarted(2))
+	end := finished(2, "No ferry is known.", nil)
+	s.add(replied(2, "No ferry is known."), stepEnded(2, messages.StepCompleted), end)
 	return s.entries
 }
 

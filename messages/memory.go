@@ -1,20 +1,79 @@
 package messages
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// MemoryPolicy is what runs of an agent take out of long-term memory by themselves. What its tools do is the operator's to grant.
+// MemoryPolicy is what runs of an agent take out of long-term memory by themselves, and what they may reach there. What its tools do is the
+// operator's to grant.
 type MemoryPolicy struct {
+	// Collections are those that the agent's tools, Recall and Learn may reach: names, or beginnings of names and *. A tool reaches no more than the
+	// operator grants. An empty list leaves none; default: what the operator grants.
+	Collections []string `json:"collections,omitzero"`
+
 	Recall *RecallPolicy `json:"recall,omitempty"` // default: a run begins without memories
 	Learn  *LearnPolicy  `json:"learn,omitempty"`  // default: nothing is learned
+}
+
+// Reaches reports whether runs of the agent may reach a collection. A nil policy reaches each.
+func (p *MemoryPolicy) Reaches(collection string) bool {
+	return p == nil || p.Collections == nil || Names(p.Collections, collection)
+}
+
+// within is what an agent may reach that another one hands its task to: no more than either reaches. What the policy would recall or learn elsewhere
+// goes.
+func (p *MemoryPolicy) within(above *MemoryPolicy) *MemoryPolicy {
+	if above == nil || above.Collections == nil {
+		return p
+	}
+	out := MemoryPolicy{}
+	if p != nil {
+		out = *p
+	}
+	out.Collections = patternsOfBoth(above.Collections, out.Collections)
+	if r := out.Recall; r != nil {
+		left := *r
+		left.Collections = slices.DeleteFunc(slices.Clone(r.collections()), func(name string) bool { return !out.Reaches(name) })
+		if out.Recall = &left; len(left.Collections) == 0 {
+			out.Recall = nil
+		}
+	}
+	if l := out.Learn; l != nil && !out.Reaches(l.collection()) {
+		out.Learn = nil
+	}
+	return &out
+}
+
+// patternsOfBoth are the names on two lists, of which a nil one has each: of two patterns the longer one, if it is a part of the other.
+func patternsOfBoth(a, b []string) []string {
+	if b == nil {
+		return a
+	}
+	both := []string{} // an empty list is not an absent one
+	for _, x := range a {
+		for _, y := range b {
+			part := ""
+			switch {
+			case Names([]string{x}, y):
+				part = y
+			case Names([]string{y}, x):
+				part = x
+			}
+			if part != "" && !slices.Contains(both, part) {
+				both = append(both, part)
+			}
+		}
+	}
+	return both
 }
 
 // LearnPolicy keeps the plans of completed runs as examples, which runs of the agent that recall find for tasks that are like theirs. A run that
@@ -31,11 +90,11 @@ func (d *Definition) LearnPolicy() *LearnPolicy {
 		return nil
 	}
 	p := *d.Memory.Learn
-	if p.Collection == "" {
-		p.Collection = defaultExamples
-	}
+	p.Collection = p.collection()
 	return &p
 }
+
+func (p *LearnPolicy) collection() string { return cmp.Or(p.Collection, defaultExamples) }
 
 // Example is the id of the example that a run becomes: the same for each attempt to keep it.
 func (r Ref) Example() string {
@@ -64,6 +123,9 @@ const (
 // ToolRecall is the name of the tool that searches long-term memory. To rules, what a run remembers is its result.
 const ToolRecall = "recall"
 
+// ToolRemember is the name of the tool that writes to long-term memory. To rules, what clients write is an argument of it.
+const ToolRemember = "remember"
+
 // Defaults and limits of a RecallPolicy.
 const (
 	DefaultCollection = "facts"
@@ -73,6 +135,7 @@ const (
 	defaultRecallTokens  = 1500
 	defaultRecallTimeout = Duration(3 * time.Second)
 
+	maxReached           = 32 // as many as an operator grants
 	maxRecallCollections = 8
 	maxRecalled          = 50
 	maxRecallTokens      = 32_000
@@ -85,9 +148,7 @@ func (d *Definition) RecallPolicy() *RecallPolicy {
 		return nil
 	}
 	p := *d.Memory.Recall
-	if len(p.Collections) == 0 {
-		p.Collections = []string{DefaultCollection}
-	}
+	p.Collections = p.collections()
 	if p.Scope == "" {
 		p.Scope = MemoryOfAgent
 	}
@@ -101,6 +162,13 @@ func (d *Definition) RecallPolicy() *RecallPolicy {
 		p.Timeout = defaultRecallTimeout
 	}
 	return &p
+}
+
+func (p *RecallPolicy) collections() []string {
+	if len(p.Collections) == 0 {
+		return []string{DefaultCollection}
+	}
+	return p.Collections
 }
 
 // Sees is the agent and the session whose memories a run sees besides those of all the tenant; false: it has no session, and sees none.
@@ -121,22 +189,66 @@ func (p *MemoryPolicy) check(planner string) error {
 			return err
 		}
 	}
-	switch l := p.Learn; {
-	case l == nil:
-		return nil
+	if p.Learn != nil {
+		if err := strict.Under("learn", p.Learn.check(planner)); err != nil {
+			return err
+		}
+	}
+	return p.checkCollections()
+}
+
+func (p *LearnPolicy) check(planner string) error {
+	switch {
 	case planner != PlannerPlan:
-		return &FieldError{Field: "learn", Reason: fmt.Sprintf("needs planner %s, not %s: what is learned are plans", PlannerPlan, planner)}
-	case l.TTL != 0 && l.TTL < Duration(time.Second):
-		return &FieldError{Field: "learn.ttl", Reason: "must be at least 1s"}
-	case l.Collection != "":
-		return strict.CheckToken("learn.collection", l.Collection)
+		return &FieldError{Field: strict.Body, Reason: fmt.Sprintf("needs planner %s, not %s: what is learned are plans", PlannerPlan, planner)}
+	case p.TTL != 0 && p.TTL < Duration(time.Second):
+		return &FieldError{Field: "ttl", Reason: "must be at least 1s"}
+	case p.Collection != "":
+		return strict.CheckToken("collection", p.Collection)
 	default:
 		return nil
 	}
 }
 
+// checkCollections checks the list, and that what the agent recalls and learns is on it.
+func (p *MemoryPolicy) checkCollections() error {
+	if len(p.Collections) > maxReached {
+		return &FieldError{Field: "collections", Reason: fmt.Sprintf("must be at most %d", maxReached)}
+	}
+	for i, name := range p.Collections {
+		field := fmt.Sprintf("collections[%d]", i)
+		if !isCollectionPattern(name) {
+			return &FieldError{Field: field, Reason: collectionPattern}
+		}
+		if slices.Index(p.Collections, name) != i {
+			return &FieldError{Field: field, Reason: "is named twice"}
+		}
+	}
+	if p.Recall != nil {
+		for i, name := range p.Recall.collections() {
+			if !p.Reaches(name) {
+				field := "recall.collections"
+				if len(p.Recall.Collections) > 0 {
+					field += fmt.Sprintf("[%d]", i)
+				}
+				return &FieldError{Field: field, Reason: name + " is not in memory.collections"}
+			}
+		}
+	}
+	if p.Learn != nil && !p.Reaches(p.Learn.collection()) {
+		return &FieldError{Field: "learn.collection", Reason: strict.Shown(p.Learn.collection()) + " is not in memory.collections"}
+	}
+	return nil
+}
+
+const collectionPattern = "must be a collection's name, or the beginning of one and *"
+
+func isCollectionPattern(name string) bool {
+	return name == "*" || strict.ValidToken(strings.TrimSuffix(name, "*"))
+}
+
 func (p *RecallPolicy) check() error {
-	if err := checkCollections(p.Collections); err != nil {
+	if err := checkRecalled(p.Collections); err != nil {
 		return err
 	}
 	switch {
@@ -154,7 +266,7 @@ func (p *RecallPolicy) check() error {
 	return nil
 }
 
-func checkCollections(names []string) error {
+func checkRecalled(names []string) error {
 	if len(names) > maxRecallCollections {
 		return &FieldError{Field: "collections", Reason: fmt.Sprintf("must be at most %d", maxRecallCollections)}
 	}

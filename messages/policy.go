@@ -9,6 +9,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -24,6 +25,14 @@ type Policy struct {
 	Taint   *TaintRule    `json:"taint,omitempty"`   // what may no longer leave a run that has read both private and untrusted data
 	Events  *EventRules   `json:"events,omitempty"`  // what events of runs show; default: all but keys and personal data
 	Memory  string        `json:"memory,omitempty"`  // what memories beside the log may hold of runs: "keep", "redact" (default) or "drop"
+	Retain  []RetainRule  `json:"retain,omitempty"`  // how long long-term memory may hold what is written to it; default: as long as the writer asks
+}
+
+// RetainRule bounds how long long-term memory holds what is written to a collection. It only shortens what the writer asks for, and the shortest
+// of the rules that match counts.
+type RetainRule struct {
+	Collection string   `json:"collection"` // a name, or the beginning of one and *
+	For        Duration `json:"for"`        // from when the item was created; 1s or more
 }
 
 // ToolRules say which tools may be called. A name may end in *, which stands for the rest of it. Deny goes before Allow.
@@ -51,6 +60,7 @@ type ApproveRule struct {
 	Hosts     []string `json:"hosts,omitempty"`     // a URL in the arguments names one of them
 	First     bool     `json:"first,omitempty"`     // it is the first call of the tool in the run
 	CostAbove *float64 `json:"costAbove,omitempty"` // the run has cost more than this, in US dollars
+	Edit      bool     `json:"edit,omitempty"`      // the call may be approved with other arguments
 }
 
 // RateRule bounds how often tools may be called in each minute or hour of the clock, by all runs together for which the policy holds,
@@ -136,6 +146,8 @@ const (
 	maxRulePattern = 1 << 10 // bytes of a pattern
 	maxRuleProgram = 1 << 10 // instructions of a compiled pattern: a byte of text costs up to so many steps
 	maxRate        = 1_000_000_000
+	minRetain      = Duration(time.Second)
+	maxRetain      = Duration(100 * 365 * 24 * time.Hour)
 )
 
 // PolicyViolation is the data of policy_violation: a rule blocked something, changed it, or makes it wait for a person.
@@ -167,6 +179,9 @@ func (p *Policy) check() error {
 	}
 	if p.Memory != "" && !slices.Contains([]string{MemoryKeep, MemoryRedact, MemoryDrop}, p.Memory) {
 		return &FieldError{Field: "memory", Reason: "must be keep, redact or drop"}
+	}
+	if err := checkRetain(p.Retain); err != nil {
+		return err
 	}
 	if p.Events != nil {
 		if err := strict.Under("events", p.Events.check()); err != nil {
@@ -295,6 +310,32 @@ func (r *RateRule) check() error {
 	return nil
 }
 
+func checkRetain(rules []RetainRule) error {
+	if len(rules) > maxRules {
+		return &FieldError{Field: "retain", Reason: fmt.Sprintf("more than %d", maxRules)}
+	}
+	for i, r := range rules {
+		at := fmt.Sprintf("retain[%d]", i)
+		if !isCollectionPattern(r.Collection) {
+			return &FieldError{Field: at + ".collection", Reason: collectionPattern}
+		}
+		if r.For < minRetain || r.For > maxRetain {
+			return &FieldError{Field: at + ".for", Reason: "must be 1s to 876000h; to keep nothing, set memory to drop"}
+		}
+	}
+	return nil
+}
+
+// Retention is the shortest time for which rules let long-term memory hold what is written to a collection; 0: no rule matches.
+func Retention(rules []RetainRule, collection string) (shortest time.Duration) {
+	for _, r := range rules {
+		if may := time.Duration(r.For); Names([]string{r.Collection}, collection) && (shortest == 0 || may < shortest) {
+			shortest = may
+		}
+	}
+	return shortest
+}
+
 func checkRulePattern(pattern string) error {
 	if err := strict.CheckText("pattern", pattern, maxRulePattern); err != nil {
 		return err
@@ -361,7 +402,7 @@ func isHost(name string) bool {
 	return err == nil && u.Host == name && u.Hostname() != "" && !strings.Contains(name, "*")
 }
 
-// Names reports whether a list of tools, some of which may end in a star, holds a name.
+// Names reports whether a list of names, some of which may end in a star, holds a name.
 func Names(list []string, tool string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		stem, wild := strings.CutSuffix(name, "*")

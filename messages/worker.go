@@ -41,12 +41,54 @@ type WorkerStatus struct {
 	// Begun is the number of tasks of each tenant in progress. They stay in the queue's stream until they are done, but are not
 	// waiting.
 	Begun map[string]int `json:"begun,omitempty"`
+	// Memory is what its runs hold; absent: that is not counted.
+	Memory *WorkerMemory `json:"memory,omitempty"`
+	// Models is how calls of models went here; in answers to requests alone, as is what follows.
+	Models []ModelState `json:"models,omitempty"`
+	// Specs are the tools in full, for a request with HeaderDetails. Schemas are left out where they are too large together.
+	Specs []ToolSpec `json:"specs,omitempty"`
+}
+
+// WorkerMemory is what the runs of a worker hold in memory, as far as it is counted.
+type WorkerMemory struct {
+	Limit   int64    `json:"limit"`             // bytes that they may hold together
+	Used    int64    `json:"used"`              // bytes that they hold
+	Waiting int      `json:"waiting,omitempty"` // runs that wait until others hold less
+	Runs    []string `json:"runs,omitempty"`    // those that wait, as TENANT/RUN, the first of many; in answers to requests alone
+}
+
+// Waits reports whether a run is known to wait for memory of the worker.
+func (w *WorkerStatus) Waits(run Ref) bool {
+	return w.Memory != nil && slices.Contains(w.Memory.Runs, run.String())
+}
+
+// HeaderDetails with any value asks a worker for its tools in full as well.
+const HeaderDetails = "Longshore-Details"
+
+// ModelState is what a worker knows of a model of a provider, from its own calls.
+type ModelState struct {
+	Provider string     `json:"provider"`           // as agents name it
+	Model    string     `json:"model,omitempty"`    // absent: the one that the provider chooses
+	Circuit  string     `json:"circuit"`            // closed: it is called; open: it is not, until that time; half_open: a call tries whether it answers again
+	Failures int        `json:"failures,omitempty"` // in a row
+	Until    *time.Time `json:"until,omitempty"`
+	Last     Code       `json:"last,omitempty"` // of the last failure in that row
+	Answered uint64     `json:"answered"`       // calls since the worker began
+	Failed   uint64     `json:"failed"`
+	P50      int64      `json:"p50Ms,omitempty"` // of the last 100 calls that were answered
+	P95      int64      `json:"p95Ms,omitempty"`
+	// What its operator limits the provider to; 0: to nothing.
+	RequestsPerMinute int `json:"requestsPerMinute,omitempty"`
+	TokensPerMinute   int `json:"tokensPerMinute,omitempty"`
+	InFlight          int `json:"inFlight,omitempty"` // calls at once
 }
 
 // Bounds of what a worker says of itself.
 const (
 	MaxWorkerTools  = 1024
 	MaxWorkerLabels = 64
+	MaxWorkerModels = 1024
+	MaxWorkerRuns   = 256
 	maxWorkerName   = 1 << 10
 )
 
@@ -109,6 +151,10 @@ func (w *WorkerStatus) Check() error {
 		return &FieldError{Field: "name", Reason: fmt.Sprintf("name, host and version must be at most %d bytes", maxWorkerName)}
 	case len(w.Tools) > MaxWorkerTools:
 		return &FieldError{Field: "tools", Reason: fmt.Sprintf("has more than %d", MaxWorkerTools)}
+	case len(w.Models) > MaxWorkerModels || len(w.Specs) > MaxWorkerTools:
+		return &FieldError{Field: "models", Reason: fmt.Sprintf("models and specs must be at most %d", MaxWorkerTools)}
+	case w.Memory != nil && len(w.Memory.Runs) > MaxWorkerRuns:
+		return &FieldError{Field: "memory.runs", Reason: fmt.Sprintf("has more than %d", MaxWorkerRuns)}
 	case w.Every < 0 || w.Trials < 0 || w.Explained < 0:
 		return &FieldError{Field: "every", Reason: "every, trials and explained must not be negative"}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -105,6 +106,24 @@ func namesOf(all []event) (schemas, names []string) {
 	return schemas, names
 }
 
+// bundle takes in the message that is several events.
+func (d *document) bundle() {
+	var kinds []any
+	for _, e := range events() {
+		if messages.Bundled(e.name) {
+			kinds = append(kinds, ref("components", "schemas", schemaOf(e)))
+		}
+	}
+	d.schemas[messages.NameBundle] = object{
+		"type": "array", "minItems": 2, "items": object{"oneOf": kinds},
+		"description": "Events of one run in the order of their numbers.",
+	}
+	d.messages[messages.NameBundle] = object{
+		"name": messages.NameBundle, "title": messages.NameBundle, "contentType": "application/cloudevents-batch+json",
+		"summary": "Several events in one message, from processes that bundle events.", "payload": ref("components", "schemas", messages.NameBundle),
+	}
+}
+
 // flows are the subjects that are no requests.
 func (d *document) flows() {
 	tenant := object{"description": "whose it is: " + nameForm, "default": "default"}
@@ -117,12 +136,15 @@ func (d *document) flows() {
 	}, "task")
 	d.operation("publishTask", "receive", "tasks", "Submit a task without the dispatcher.", nil)
 	names, kinds := namesOf(events())
+	d.bundle()
 	d.channel("events", object{
 		"address": "events.{tenant}.{run}.{name}", "title": "Events",
 		"description": "Of the stream EVENTS: read it, and do not subscribe to the subject alone. In a run, sequence is the order; the " +
-			"same event may come again. Ignore names that are not listed.",
-		"parameters": object{"tenant": tenant, "run": run, "name": object{"enum": kinds, "description": "name of the event"}},
-	}, names...)
+			"same event may come again. Ignore names that are not listed. A message with the name bundle is several events.",
+		"parameters": object{"tenant": tenant, "run": run, "name": object{
+			"enum": append(kinds, messages.NameBundle), "description": "name of the event, or " + messages.NameBundle,
+		}},
+	}, append(names, messages.NameBundle)...)
 	d.operation("followEvents", "send", "events", "What happens in runs.", nil)
 	names, kinds = namesOf(happenings())
 	d.channel("happenings", object{

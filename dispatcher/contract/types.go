@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/erasure"
 	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/record"
@@ -63,6 +64,8 @@ func schemaName(of reflect.Type) string {
 	switch of.PkgPath() {
 	case reflect.TypeFor[memory.Item]().PkgPath(): // its names are short
 		return "memory-" + schemaWords(of.Name())
+	case reflect.TypeFor[erasure.Kept]().PkgPath():
+		return "data-" + schemaWords(of.Name())
 	default:
 		return schemaWords(of.Name())
 	}
@@ -139,5 +142,6 @@ func happenings() []event {
 		data[control.Acted](control.EventActed, "A person or program changed something."),
 		data[control.AuthDenied](control.EventAuthDenied, "A caller was refused: unknown, or not allowed to do this."),
 		data[control.Feedback](control.EventFeedback, "A user rated a run."),
+		data[erasure.Erased](erasure.EventErased, "What was kept of a tenant, a conversation or a person was erased."),
 	}
 }

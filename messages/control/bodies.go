@@ -18,6 +18,7 @@ type Reason struct {
 // Fork is the body of a fork.
 type Fork struct {
 	At       int    `json:"at"`                 // the first step that is made anew, from 1
+	Call     string `json:"call,omitempty"`     // of that step, which waited for a person: the step is kept until then, and the fork asks again
 	Agent    string `json:"agent,omitempty"`    // whose definition holds from then on
 	Revision uint64 `json:"revision,omitempty"` // of the agent; default: as it is now
 	Model    string `json:"model,omitempty"`    // in place of the agent's models
@@ -69,6 +70,8 @@ type Verdict struct {
 	Hash     string `json:"hash,omitempty"`   // of the arguments that were seen: with others it does not count
 	Reason   string `json:"reason,omitempty"` // recorded, and told to the agent when it is a denial
 	By       string `json:"by,omitempty"`     // who decides; recorded
+	// Arguments, an object, take the place of those of the call that is approved, where its agent or the rule that asks allows it.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
 // BatchRetry is the body of a retry.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -11,10 +12,11 @@ import (
 // Requests about agents and prompts, which are kept with their history. They are answered by the dispatcher, so that a
 // client needs no right to write the store.
 const (
-	SubjectAgentApply   = "longshore.agents.apply"   // AgentApply -> AgentApplied; conflict: changed since ifRevision
-	SubjectAgentDelete  = "longshore.agents.delete"  // CatalogDelete -> Change
-	SubjectAgentGet     = "longshore.agents.get"     // CatalogRequest -> AgentRevision
-	SubjectAgentHistory = "longshore.agents.history" // CatalogRequest -> History
+	SubjectAgentApply    = "longshore.agents.apply"    // AgentApply -> AgentApplied; conflict: changed since ifRevision
+	SubjectAgentDelete   = "longshore.agents.delete"   // CatalogDelete -> Change
+	SubjectAgentGet      = "longshore.agents.get"      // CatalogRequest -> AgentRevision
+	SubjectAgentHistory  = "longshore.agents.history"  // CatalogRequest -> History
+	SubjectAgentValidate = "longshore.agents.validate" // AgentText -> AgentVerdict
 
 	SubjectPromptPut      = "longshore.prompts.put"      // PromptPut -> Prompt; conflict: changed since ifVersion
 	SubjectPromptGet      = "longshore.prompts.get"      // CatalogRequest -> Prompt
@@ -78,6 +80,26 @@ type AgentRevision struct {
 	Agent  *messages.Definition `json:"agent,omitempty"` // absent where the change deleted it
 }
 
+// AgentText is an agent as a person writes it: YAML or JSON, a file with its apiVersion, metadata and spec or the definition alone.
+type AgentText struct {
+	Text string `json:"text"`
+	Name string `json:"name,omitempty"` // that it must have; default: any
+}
+
+// AgentVerdict reports whether an agent may be stored, by the one who asks.
+type AgentVerdict struct {
+	OK       bool                 `json:"ok"`
+	Problems []TextProblem        `json:"problems,omitempty"`
+	Agent    *messages.Definition `json:"agent,omitempty"` // as it would be stored, if it may be
+}
+
+// TextProblem is a mistake in a text that a person writes.
+type TextProblem struct {
+	Line   int    `json:"line,omitempty"`  // from 1; absent: the whole text is meant
+	Field  string `json:"field,omitempty"` // as the text has it, such as spec.maxSteps
+	Reason string `json:"reason"`
+}
+
 // PromptPut asks to store a prompt.
 type PromptPut struct {
 	Prompt    messages.Prompt `json:"prompt"`
@@ -116,6 +138,8 @@ type PromptVerdict struct {
 	OK     bool     `json:"ok"`
 	Errors []string `json:"errors,omitempty"`
 	Vars   []string `json:"vars,omitempty"` // that the text names
+	// Problems are the errors, with their fields and their lines in the text.
+	Problems []TextProblem `json:"problems,omitempty"`
 }
 
 // Check returns a *FieldError when a name is not valid or by is too long.
@@ -132,6 +156,17 @@ func (r *AgentApply) Check() error {
 		return strict.Under("agent", err)
 	}
 	return strict.CheckText("by", r.By, messages.MaxAuthor)
+}
+
+// MaxAgentText bounds a definition as a person writes it, in bytes.
+const MaxAgentText = 1 << 19
+
+// Check returns a *FieldError when the text is too large. What is wrong with what it says, the verdict tells.
+func (r *AgentText) Check() error {
+	if len(r.Text) > MaxAgentText {
+		return &messages.FieldError{Field: "text", Reason: fmt.Sprintf("larger than %d bytes", MaxAgentText)}
+	}
+	return nil
 }
 
 // Check returns a *FieldError when the vars are not an object or too large.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -28,8 +29,10 @@ type DecisionRequest struct {
 	ID     string `json:"id"`
 	Call   string `json:"call,omitempty"` // that waits; absent: the run asks whether it may go beyond its budget
 	Hash   string `json:"hash,omitempty"` // of the arguments that were seen; others are a conflict. Absent: whatever they are
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// Arguments, an object, take the place of those that the call waits with, where that is allowed. Absent: they stay.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	By        string          `json:"by,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
 	// Control makes it safe to ask again: the same decision under the same id counts once and succeeds.
 	Control string `json:"control,omitempty"`
 }
@@ -41,6 +44,9 @@ func (r *DecisionRequest) Validate() error {
 	}
 	if len(r.Hash) != 0 && !isHash(r.Hash) {
 		return &messages.FieldError{Field: "hash", Reason: "must be a SHA-256 in lower-case hex"}
+	}
+	if err := messages.CheckObject("arguments", r.Arguments, messages.MaxEdited); err != nil {
+		return err
 	}
 	return checkSaid(r.By, r.Reason, r.Control)
 }
@@ -129,8 +135,9 @@ type WaitingApproval struct {
 	Step      int        `json:"step"`
 	Call      string     `json:"call"`
 	Tool      string     `json:"tool"`
-	Arguments string     `json:"arguments"` // cut to 8 KiB
-	Hash      string     `json:"hash"`      // of the whole arguments
+	Arguments string     `json:"arguments"`          // cut to 8 KiB
+	Hash      string     `json:"hash"`               // of the whole arguments
+	Editable  bool       `json:"editable,omitempty"` // it may be approved with other arguments
 	Since     time.Time  `json:"since"`
 	Until     *time.Time `json:"until,omitempty"`
 }

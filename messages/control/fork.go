@@ -7,10 +7,13 @@ import (
 
 // ForkRequest asks for a new run that begins with the steps of another one before At.
 type ForkRequest struct {
-	Tenant   string `json:"tenant,omitempty"` // default "default"
-	ID       string `json:"id"`               // of the run to fork
-	At       int    `json:"at"`               // the first step that is made anew, from 1; the run must have begun it
-	Agent    string `json:"agent,omitempty"`  // whose definition holds from then on; default: that of the run
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	ID     string `json:"id"`               // of the run to fork
+	At     int    `json:"at"`               // the first step that is made anew, from 1; the run must have begun it
+	// Call is one of that step that waited for a person. The step is then kept until it waited: the fork asks again, and may get another
+	// answer or decision.
+	Call     string `json:"call,omitempty"`
+	Agent    string `json:"agent,omitempty"` // whose definition holds from then on; default: that of the run
 	Revision uint64 `json:"revision,omitempty"`
 	Model    string `json:"model,omitempty"` // in place of the agent's models
 	NewID    string `json:"newId,omitempty"` // of the new run; generated when absent
@@ -20,6 +23,9 @@ type ForkRequest struct {
 func (r *ForkRequest) Check() error {
 	if r.At < 1 || r.At > messages.MaxStepsOf {
 		return &messages.FieldError{Field: "at", Reason: "must be the number of a step, from 1"}
+	}
+	if err := strict.CheckText("call", r.Call, maxCallID); err != nil {
+		return err
 	}
 	for _, f := range []struct{ name, value string }{{"agent", r.Agent}, {"newId", r.NewID}} {
 		if f.value == "" {

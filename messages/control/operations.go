@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/erasure"
 	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -111,6 +112,7 @@ func runs() []Operation {
 				Parameter{Name: "after", Text: "Continue after this message: transcript.next of the previous page.", Example: "42.1"},
 				Parameter{Name: "format", Text: "task-result: status, outputs, summary and the stored log entries instead, as in the schema task-result.", Example: "task-result"},
 			),
+			Fields: map[string]string{"wait": "none"},
 		},
 		{
 			Subject: SubjectLog, Asks: LogRequest{}, Reply: LogPage{}, Tenants: true,
@@ -135,7 +137,7 @@ func runs() []Operation {
 			Subject: SubjectFork, Asks: ForkRequest{}, Reply: ForkReply{}, Tenants: true, Audited: true,
 			Failures: failures(noRun(), conflict(ErrConflict, "The new id is taken, or the run has not begun.")),
 			ID:       "forkTask", Tag: "tasks", Summary: "Fork a run: start a new one from its first steps", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
-			Text: "The new run starts with the steps before `at` and repeats that step, with another agent or model if the body names one. It has " +
+			Text: "The new run starts with the steps before `at` and repeats that step, with another agent or model if the body names one. With `call` it keeps that step too, until the call waited for a person, and asks again. It has " +
 				"the files that were saved in the steps that it keeps. It is stored when this returns; the same fork with the same `newId` is one run.",
 			Body: Fork{}, Status: 202, Location: oneRun,
 		},
@@ -234,7 +236,8 @@ func decision(subject, name, said string, once []Parameter) Operation {
 		Subject: subject, Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true, Failures: failures(noRun(), decided()),
 		Said: said,
 		ID:   "decideApproval", Tag: "approvals", Summary: "Approve or deny a call that waits", Needs: Decide, Method: "POST", Path: oneRun + "/approvals",
-		Text:    "The first decision counts; a later one is a conflict that says who was first.",
+		Text: "The first decision counts; a later one is a conflict that says who was first. A call whose approval is `editable` may be approved with other " +
+			"`arguments`: the tool is called with those.",
 		Headers: once, Body: Verdict{}, Fixed: map[string]string{"decision": name}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 	}
 }
@@ -253,9 +256,9 @@ func sessions() []Operation {
 		},
 		{
 			Subject: SubjectSessionDelete, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true, Audited: true,
-			Failures: failures(noSession(), conflict(ErrSessionBusy, "The session has runs that have not ended.")),
+			Failures: failures(noSession(), conflict(ErrSessionBusy, "The session has runs that have not ended."), memoryAway()),
 			ID:       "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
-			Text: "The next run of the session starts a new one. The logs of its runs stay until they are purged.",
+			Text: "The next run of the session starts a new one, and what long-term memory holds of this session alone is removed. The logs of its runs stay until they are purged.",
 		},
 	}
 }
@@ -358,6 +361,35 @@ func memories() []Operation {
 	}
 }
 
+// data are about all that is kept of a tenant, a session or a person.
+func data() []Operation {
+	scope := list(
+		Parameter{Name: "session", Text: "Only what is of this conversation."},
+		Parameter{Name: "subject", Text: "Only what is about this person: runs whose task has the label subject, and items of long-term memory.", Longest: erasure.MaxSubject, Example: "customer-17"},
+		Parameter{Name: "after", Text: "Continue after this place: `next` of the previous page."},
+	)
+	return []Operation{
+		{
+			Subject: erasure.SubjectFind, Asks: erasure.FindRequest{}, Reply: erasure.Kept{}, Tenants: true,
+			Failures: failures(memoryAway()),
+			ID:       "findData", Tag: "data", Summary: "Find what is kept of a tenant, a conversation or a person", Needs: ManageData, Method: "GET", Path: "/v1/data",
+			Text:  "With neither `session` nor `subject` it is all of the tenant. What is not of runs is counted on the last page.",
+			Query: scope,
+		},
+		{
+			Subject: erasure.SubjectErase, Asks: erasure.EraseRequest{}, Reply: erasure.Kept{}, Tenants: true, Audited: true,
+			Failures: failures(memoryAway()),
+			ID:       "eraseData", Tag: "data", Summary: "Erase what is kept of a tenant, a conversation or a person", Needs: ManageData, Method: "DELETE", Path: "/v1/data",
+			Text: "Runs that have not ended stay. Continue with `after` until there is no `next`; the request may be made again. The last page of a whole " +
+				"tenant destroys its key, unless runs are left.",
+			Query: append(slices.Clone(scope),
+				Parameter{Name: "keepKey", Text: "Do not destroy the key of the tenant.", Kind: "boolean"},
+				Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: "erasing cannot be undone"},
+			),
+		},
+	}
+}
+
 func batches() []Operation {
 	return []Operation{
 		{Subject: SubjectBatchOpen, Summary: "Open a batch, or continue one", Asks: BatchOpen{}, Reply: messages.Batch{}, Failures: failures(conflict(ErrConflict, "The id is that of another batch."))},
@@ -406,6 +438,13 @@ func agents() []Operation {
 			Text:    "New runs use it within two seconds; runs that have started keep their definition.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Definition{}, Unprefixed: "agent",
 			Fields: map[string]string{"agent": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
+		},
+		{
+			Subject: SubjectAgentValidate, Asks: AgentText{}, Reply: AgentVerdict{},
+			ID: "validateAgent", Tag: "agents", Summary: "Check an agent without storing it", Needs: Read, Method: "POST", Path: "/v1/agents:validate",
+			Text: "The text is YAML or JSON, as `longshore agents apply` or `applyAgent` takes it. A mistake names its line. What the caller may not " +
+				"store is a mistake too.",
+			Body: AgentText{},
 		},
 		{
 			Subject: SubjectAgentDelete, Asks: CatalogDelete{}, Reply: Change{},
@@ -632,6 +671,12 @@ func fleet() []Operation {
 		{
 			Subject: SubjectWorkers, Asks: Empty{}, Reply: WorkerList{},
 			ID: "listWorkers", Tag: "workers", Summary: "List the workers that answer", Needs: ReadFleet, Method: "GET", Path: "/v1/workers",
+			Text: "With how calls of models went on each: circuits, failures, times and limits.",
+		},
+		{
+			Subject: SubjectTools, Asks: Empty{}, Reply: ToolList{},
+			ID: "listTools", Tag: "workers", Summary: "List the tools that the workers offer, by name", Needs: ReadFleet, Method: "GET", Path: "/v1/tools",
+			Text: "Descriptions are cut to 2 KiB. A worker with very many tools leaves schemas out, and one of an earlier version tells names alone.",
 		},
 		{
 			Subject: SubjectWorkerDrain, Asks: WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,

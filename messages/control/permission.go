@@ -11,6 +11,7 @@ const (
 	Operate Permission = "operate" // dead letters and schedules of the tenant
 
 	ManageKeys Permission = "manage-keys" // make, list and revoke API keys of the tenant
+	ManageData Permission = "manage-data" // find and erase all that is kept of the tenant, of a conversation or of a person
 )
 
 // Permissions over what all tenants share. Only callers of all tenants have them.
@@ -24,7 +25,7 @@ const (
 
 // Permissions are all of them.
 func Permissions() []Permission {
-	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ReadFleet, OperateFleet, Author, Grant, Administer}
+	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ManageData, ReadFleet, OperateFleet, Author, Grant, Administer}
 }
 
 // FleetWide reports whether it is about what all tenants share.
@@ -52,7 +53,7 @@ func (p Permission) Roles() []AccessRole {
 		return []AccessRole{RoleAuthor, RoleGranter, RoleAdmin}
 	case Grant:
 		return []AccessRole{RoleGranter, RoleAdmin}
-	case Administer, ManageKeys:
+	case Administer, ManageKeys, ManageData:
 		return []AccessRole{RoleAdmin}
 	default:
 		return nil

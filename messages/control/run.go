@@ -45,7 +45,12 @@ type ResultRequest struct {
 	After      string `json:"after,omitempty"`
 	// Format asks for another form: FormatTaskResult. It does not go with Transcript.
 	Format string `json:"format,omitempty"`
+	// Wait is how long the answer may wait for the end of the run, which may not even exist yet. At most MaxResultWait.
+	Wait messages.Duration `json:"wait,omitempty"`
 }
+
+// MaxResultWait is the longest ResultRequest.Wait. Who waits for longer asks again.
+const MaxResultWait = 5 * time.Second
 
 // Check returns a *FieldError for what is wrong besides the name of the run.
 func (r *ResultRequest) Check() error {
@@ -56,6 +61,8 @@ func (r *ResultRequest) Check() error {
 		return &messages.FieldError{Field: "transcript", Reason: "cannot be combined with format"}
 	case r.After != "" && !r.Transcript:
 		return &messages.FieldError{Field: "after", Reason: "is only for a transcript"}
+	case r.Wait < 0 || r.Wait > messages.Duration(MaxResultWait):
+		return &messages.FieldError{Field: "wait", Reason: "must be from 0s to " + MaxResultWait.String()}
 	}
 	_, err := messages.ParseTranscriptPlace(r.After)
 	return err

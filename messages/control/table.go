@@ -31,7 +31,7 @@ func (t Table) OverNATS() Table {
 // own is the table of Longshore itself, made once.
 var own = sync.OnceValue(func() Table { //nolint:gochecknoglobals // a constant, made once
 	return slices.Concat(
-		runs(), uploads(), people(), sessions(), workspaces(), memories(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists(),
+		runs(), uploads(), people(), sessions(), workspaces(), memories(), data(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists(),
 	)
 })
 

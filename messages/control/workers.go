@@ -9,11 +9,24 @@ import (
 const (
 	SubjectWorkers     = "longshore.workers"       // {} -> WorkerList
 	SubjectWorkerDrain = "longshore.workers.drain" // WorkerDrain -> WorkerStatus; not_found, or conflict when several have the name
+	SubjectTools       = "longshore.tools"         // {} -> ToolList
 )
 
 // WorkerList is the workers that answered, by name.
 type WorkerList struct {
 	Workers []messages.WorkerStatus `json:"workers"`
+}
+
+// ToolList is the tools that workers offer, by name.
+type ToolList struct {
+	Tools []OfferedTool `json:"tools"`
+}
+
+// OfferedTool is a tool as workers tell it.
+type OfferedTool struct {
+	messages.ToolSpec
+	Workers int  `json:"workers"`           // that offer it
+	Differs bool `json:"differs,omitempty"` // not all of them tell it alike: this is how one does
 }
 
 // WorkerDrain asks one worker to take nothing new, hand its runs back and end.

@@ -94,7 +94,8 @@ func Open(c Config) (*DB, error) {
 		db.SetMaxOpenConns(most)
 		return db
 	}
-	return &DB{Kind: SQLite, query: c.Query, Writes: open("&_txlock=immediate", max(c.Writers, 1)), Reads: open("", maxReaders)}, nil
+	// Statements of many rows keep what they change until their end, in memory and not in a file of the folder for temporary files.
+	return &DB{Kind: SQLite, query: c.Query, Writes: open("&_txlock=immediate&_pragma=temp_store(MEMORY)", max(c.Writers, 1)), Reads: open("", maxReaders)}, nil
 }
 
 func openPostgres(c Config) (*DB, error) {

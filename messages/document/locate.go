@@ -19,11 +19,14 @@ func (d *YAML) Locate(err error) error {
 		return err
 	}
 	reason := field.Reason
-	if line := lineOf(&d.Node, steps(field.Field)); line > 0 {
+	if line := d.LineOf(field.Field); line > 0 {
 		reason += fmt.Sprintf(" (line %d)", line)
 	}
 	return &strict.FieldError{Field: field.Field, Reason: reason}
 }
+
+// LineOf is the line of a field in the file, or of the deepest one above it that the file has; 0: there is none.
+func (d *YAML) LineOf(field string) int { return lineOf(&d.Node, steps(field)) }
 
 // steps are the names and indices of a path such as spec.models[1].name.
 func steps(path string) []string {

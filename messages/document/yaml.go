@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -72,7 +74,7 @@ func (d *YAML) encode(limit int) error {
 	out, err := json.Marshal(tree)
 	switch {
 	case err != nil:
-		return errors.New("read YAML: a key is not a string, or a number is not finite")
+		return &SyntaxError{Reason: "a key is not a string, or a number is not finite"}
 	case len(out) > limit:
 		return fmt.Errorf("larger than %d bytes once its aliases are resolved", limit)
 	}
@@ -90,8 +92,23 @@ func undated(n *yaml.Node) {
 	}
 }
 
+// SyntaxError says why a text is not YAML.
+type SyntaxError struct {
+	Line   int // from 1; 0: unknown
+	Reason string
+}
+
+func (e *SyntaxError) Error() string { return "read YAML: " + e.Reason }
+
+// lineNamed is where the library says that a text is wrong.
+var lineNamed = regexp.MustCompile(`\bline (\d+)`)
+
 // notYAML is the error of the library in one line.
 func notYAML(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	return fmt.Errorf("read YAML: %s", strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "construct errors: "))
+	e := &SyntaxError{Reason: strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "construct errors: ")}
+	if m := lineNamed.FindStringSubmatch(text); m != nil {
+		e.Line, _ = strconv.Atoi(m[1]) // too large a number stays 0
+	}
+	return e
 }

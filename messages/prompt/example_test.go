@@ -31,5 +31,5 @@ func ExampleValidate() {
 	fmt.Println(verdict.OK, verdict.Errors)
 	// Output:
 	// true [closing items]
-	// false [text: Liquid error: unterminated "for" block in {% for item in items %}]
+	// false [text: Liquid error (line 1): unterminated "for" block in {% for item in items %}]
 }

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +13,10 @@ import (
 // unreplaced would go unnoticed. Text is filled in as it is, any other value as JSON.
 func parseFString(text string) (*template, error) {
 	var parts []part
+	whole := text
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("line %d: %s", 1+strings.Count(whole[:len(whole)-len(text)], "\n"), fmt.Sprintf(format, args...))
+	}
 	for text != "" {
 		i := strings.IndexAny(text, "{}")
 		if i < 0 {
@@ -22,21 +25,22 @@ func parseFString(text string) (*template, error) {
 		}
 		if i > 0 {
 			parts = append(parts, part{text: text[:i]})
+			text = text[i:]
 		}
-		if double := text[i:]; strings.HasPrefix(double, "{{") || strings.HasPrefix(double, "}}") {
-			parts = append(parts, part{text: double[:1]})
-			text = double[2:]
+		if strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "}}") {
+			parts = append(parts, part{text: text[:1]})
+			text = text[2:]
 			continue
 		}
-		if text[i] == '}' {
-			return nil, errors.New("a } stands alone; two are one")
+		if text[0] == '}' {
+			return nil, wrong("a } stands alone; two are one")
 		}
-		name, rest, closed := strings.Cut(text[i+1:], "}")
+		name, rest, closed := strings.Cut(text[1:], "}")
 		switch {
 		case !closed:
-			return nil, errors.New("a { is not closed; two are one")
+			return nil, wrong("a { is not closed; two are one")
 		case !strict.ValidToken(name):
-			return nil, fmt.Errorf("{%s} is not a variable; write {{ for a brace", strict.Clip(name, 32))
+			return nil, wrong("{%s} is not a variable; write {{ for a brace", strict.Clip(name, 32))
 		}
 		parts = append(parts, part{name: name})
 		text = rest

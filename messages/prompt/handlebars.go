@@ -20,6 +20,9 @@ const maxFill = 32 << 20
 // The library has no writer and no limits, so loops go through our own each, and the size of all that stands outside
 // of loops is bounded before.
 func parseHandlebars(text string) (*template, error) {
+	if err := checkHandlebars(text); err != nil {
+		return nil, err
+	}
 	program, err := parser.Parse(text)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func parseLiquid(text string) (*template, error) {
 }
 
 func compile(source string, b *budget) (render.Node, error) {
-	node, err := config(b).Compile(source, parser.SourceLoc{})
+	node, err := config(b).Compile(source, parser.SourceLoc{LineNo: 1})
 	if err != nil {
 		return nil, err
 	}

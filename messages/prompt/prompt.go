@@ -11,7 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
@@ -120,27 +122,47 @@ type Policy func(messages.Prompt) error
 func Validate(p messages.Prompt, policy Policy) control.PromptVerdict {
 	p.SetDefaults()
 	var v control.PromptVerdict
+	wrong := func(err error) {
+		v.Errors, v.Problems = append(v.Errors, err.Error()), append(v.Problems, problem(err))
+	}
 	if err := p.Validate(); err != nil {
-		v.Errors = append(v.Errors, err.Error())
+		wrong(err)
 		return v
 	}
 	if t, err := parse(p); err != nil {
-		v.Errors = append(v.Errors, err.Error())
+		wrong(err)
 	} else {
 		v.Vars = sorted(append(t.named, t.inner...))
 		for i, name := range p.RequiredVars {
 			if !slices.Contains(v.Vars, name) {
-				v.Errors = append(v.Errors, fmt.Sprintf("requiredVars[%d]: the text does not name %s", i, name))
+				wrong(&messages.FieldError{Field: fmt.Sprintf("requiredVars[%d]", i), Reason: "the text does not name " + name})
 			}
 		}
 	}
 	if policy != nil {
 		if err := guard(func() error { return policy(p) }); err != nil {
-			v.Errors = append(v.Errors, "policy: "+err.Error())
+			wrong(&messages.FieldError{Field: "policy", Reason: err.Error()})
 		}
 	}
 	v.OK = len(v.Errors) == 0
 	return v
+}
+
+// lineNamed is where an engine says that a text is wrong.
+var lineNamed = regexp.MustCompile(`\bline (\d+)`)
+
+// problem is an error with its field, and its line if it is about the text.
+func problem(err error) control.TextProblem {
+	field, ok := errors.AsType[*messages.FieldError](err)
+	if !ok {
+		return control.TextProblem{Reason: err.Error()}
+	}
+	p := control.TextProblem{Field: field.Field, Reason: field.Reason}
+	if m := lineNamed.FindStringSubmatch(field.Reason); m != nil && field.Field == "text" {
+		p.Line, _ = strconv.Atoi(m[1]) // too large a number stays 0
+		p.Reason = strings.TrimPrefix(p.Reason, m[0]+": ")
+	}
+	return p
 }
 
 // template is a text that an engine has read.

@@ -181,11 +181,21 @@ func TestValidate(t *testing.T) {
 		policy prompt.Policy
 		want   control.PromptVerdict
 	}{
-		"right":      {messages.Prompt{ID: "p", Text: "{b}{a}{a}", RequiredVars: []string{"a"}}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "b"}}},
-		"not used":   {messages.Prompt{ID: "p", Text: "{a}", RequiredVars: []string{"b"}}, nil, control.PromptVerdict{Vars: []string{"a"}, Errors: []string{"requiredVars[0]: the text does not name b"}}},
-		"broken":     {messages.Prompt{ID: "p", Text: "{a"}, nil, control.PromptVerdict{Errors: []string{"text: a { is not closed; two are one"}}},
-		"no id":      {messages.Prompt{Text: "x"}, nil, control.PromptVerdict{Errors: []string{"id: must be 1 to 64 characters of A-Z a-z 0-9 _ -"}}},
-		"policy":     {messages.Prompt{ID: "p", Text: "x"}, refuse, control.PromptVerdict{Errors: []string{"policy: holds a key"}}},
+		"right": {messages.Prompt{ID: "p", Text: "{b}{a}{a}", RequiredVars: []string{"a"}}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "b"}}},
+		"not used": {messages.Prompt{ID: "p", Text: "{a}", RequiredVars: []string{"b"}}, nil, control.PromptVerdict{
+			Vars: []string{"a"}, Errors: []string{"requiredVars[0]: the text does not name b"}, Problems: []control.TextProblem{{Field: "requiredVars[0]", Reason: "the text does not name b"}},
+		}},
+		"broken": {messages.Prompt{ID: "p", Text: "{b}\n{{\n{a"}, nil, control.PromptVerdict{
+			Errors: []string{"text: line 3: a { is not closed; two are one"}, Problems: []control.TextProblem{{Line: 3, Field: "text", Reason: "a { is not closed; two are one"}},
+		}},
+		"unfinished": {messages.Prompt{ID: "p", Engine: "liquid", Text: "\n{% if a %}\n"}, nil, control.PromptVerdict{
+			Errors:   []string{`text: Liquid error (line 2): unterminated "if" block in {% if a %}`},
+			Problems: []control.TextProblem{{Line: 2, Field: "text", Reason: `Liquid error (line 2): unterminated "if" block in {% if a %}`}},
+		}},
+		"no id": {messages.Prompt{Text: "x"}, nil, control.PromptVerdict{
+			Errors: []string{"id: must be 1 to 64 characters of A-Z a-z 0-9 _ -"}, Problems: []control.TextProblem{{Field: "id", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}},
+		}},
+		"policy":     {messages.Prompt{ID: "p", Text: "x"}, refuse, control.PromptVerdict{Errors: []string{"policy: holds a key"}, Problems: []control.TextProblem{{Field: "policy", Reason: "holds a key"}}}},
 		"items":      {messages.Prompt{ID: "p", Engine: "mustache", Text: "{{#l}}{{x}}{{/l}}", RequiredVars: []string{"x"}}, nil, control.PromptVerdict{OK: true, Vars: []string{"l", "x"}}},
 		"liquid":     {messages.Prompt{ID: "p", Engine: "liquid", Text: "{% assign q = a.b | default: c %}{% for i in d %}{{ i.x }}{{ e }}{% endfor %}{{ q }}{{ 'no' }}"}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "c", "d", "e"}}},
 		"handlebars": {messages.Prompt{ID: "p", Engine: "handlebars", Text: "{{#each d as |i|}}{{i.x}}{{@root.r}}{{/each}}{{lookup a b}}"}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "b", "d", "r"}}},

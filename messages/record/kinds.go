@@ -74,7 +74,7 @@ var kinds = sync.OnceValue(func() table {
 		),
 		KindToolStarted: kind[ToolStarted](kept(), hides((*ToolStarted).shownBy), shows(messages.EventToolExecutionStart, (*ToolStarted).data)),
 		KindToolReturned: kind[ToolReturned](
-			kept(), heads(progress[*ToolReturned]), hides(func(r *ToolReturned, w *Shown) Record { return w.ofResult(r) }),
+			keptAs((*ToolReturned).forked), heads(progress[*ToolReturned]), hides(func(r *ToolReturned, w *Shown) Record { return w.ofResult(r) }),
 			shows(messages.EventToolExecutionEnd, (*ToolReturned).data),
 		),
 		KindStepEnded: kind[StepEnded](kept(), hidesText(func(r *StepEnded) *string { return &r.Reason }), shows(messages.EventStepEnd, (*StepEnded).data)),
@@ -116,7 +116,7 @@ var kinds = sync.OnceValue(func() table {
 			shows(messages.EventMemoryWrite, (*MemoryWritten).data).when(func(r *MemoryWritten) bool { return len(r.Changes) > 0 }),
 		),
 		KindMemoryRecalled: kind[MemoryRecalled](
-			kept(), hides(func(r *MemoryRecalled, w *Shown) Record { return r.shownBy(w) }),
+			keptAs((*MemoryRecalled).forked), hides(func(r *MemoryRecalled, w *Shown) Record { return r.shownBy(w) }),
 			shows(messages.EventMemoryRecalled, (*MemoryRecalled).data),
 		),
 		KindWithdrawn: kind[Withdrawn](
@@ -134,7 +134,7 @@ var kinds = sync.OnceValue(func() table {
 		),
 		KindDecided: kind[Decided](
 			decides(), heads(func(r *Decided, h *Head) { h.satisfy(r.Park) }), stands((*Decided).stands),
-			endsParks(func(r *Decided, park uint64) bool { return r.Park == park }), hidesText(func(r *Decided) *string { return &r.Reason }),
+			endsParks(func(r *Decided, park uint64) bool { return r.Park == park }), hides((*Decided).shownBy),
 			shows(messages.EventApprovalDecided, (*Decided).data),
 		),
 		KindSteered: kind[Steered](

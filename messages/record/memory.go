@@ -17,6 +17,8 @@ type MemoryWritten struct {
 
 	Learned bool   `json:"learned,omitempty"` // no call made it: the run has become an example, before its end. It does so once
 	Error   string `json:"error,omitempty"`   // why it has not
+
+	Embedded *Embedded `json:"embedded,omitempty"` // what the example took; that of a call is in its result
 }
 
 // MaxMemoryChanges bounds the changes of one call.
@@ -36,6 +38,8 @@ type MemoryRecalled struct {
 	Error    string   `json:"error,omitempty"`    // why there are none
 	Fatal    bool     `json:"fatal,omitempty"`    // the error ends the run: the agent does not work without its memories
 	Millis   int64    `json:"millis"`
+
+	Embedded *Embedded `json:"embedded,omitempty"` // what the search took
 }
 
 // Memory is an item of long-term memory as a run was given it.

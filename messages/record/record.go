@@ -115,6 +115,7 @@ type ToolStarted struct {
 	Step   int               `json:"step"`
 	Call   messages.ToolCall `json:"call"`
 	StepID string            `json:"stepId,omitempty"` // of the plan's step
+	Edited bool              `json:"edited,omitempty"` // its arguments are those of a person, who approved it
 }
 
 // ToolReturned is the outcome of a call. A call that was refused has no ToolStarted.
@@ -128,6 +129,8 @@ type ToolReturned struct {
 	Files  []string            `json:"files,omitempty"`  // workspace paths that the call wrote
 	// Meta is what the tool said about its result, in addition to it: an object of at most MaxMeta bytes. The model is not told.
 	Meta json.RawMessage `json:"meta,omitempty"`
+	// Embedded is what the call had embedded in long-term memory; nil: nothing.
+	Embedded *Embedded `json:"embedded,omitempty"`
 }
 
 // StepEnded ends a turn, or a step of the plan. A step that was skipped need not have begun.
@@ -251,6 +254,8 @@ type PolicyApplied struct {
 	Call   string               `json:"call,omitempty"`
 	// Arguments, if not empty, take the place of those of the call.
 	Arguments string `json:"arguments,omitempty"`
+	// Edit lets the person who is asked approve the call with other arguments.
+	Edit bool `json:"edit,omitempty"`
 }
 
 // Kind implements Record.

@@ -217,6 +217,12 @@ func (w *Shown) ofPark(r *Parked) Record {
 	return &c
 }
 
+func (d *Decided) shownBy(w *Shown) Record {
+	c := *d
+	c.Reason, c.Arguments = w.text(d.Reason), w.arguments(d.Arguments)
+	return &c
+}
+
 func (w *Shown) ofEnd(r *Finished) *Finished {
 	if w == nil || w.Redact == 0 && !w.NoInputs {
 		return r

@@ -4,7 +4,7 @@ import (
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
-// Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run
+// Spent is what the model calls in an entry cost, those for vectors included, in nano US dollars. Calls of unknown price and those that another run
 // made count nothing.
 func (e Entry) Spent() (nanos int64) {
 	for _, r := range e.Records {
@@ -13,6 +13,12 @@ func (e Entry) Spent() (nanos int64) {
 			nanos += nano(r.Cost)
 		case *Summarised:
 			nanos += nano(r.Cost)
+		case *ToolReturned:
+			nanos += r.Embedded.nanos()
+		case *MemoryRecalled:
+			nanos += r.Embedded.nanos()
+		case *MemoryWritten:
+			nanos += r.Embedded.nanos()
 		}
 	}
 	return nanos

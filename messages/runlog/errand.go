@@ -58,7 +58,7 @@ func (k *Controller) expire(ctx context.Context, run messages.Ref, last record.E
 	return k.append(ctx, run, last, over)
 }
 
-// Sweep checks every run and repairs what a power failure or a lost message may have broken: a claim whose ticket is no longer
+// Sweep checks runs and repairs what a power failure or a lost message may have broken: a claim whose ticket is no longer
 // queued, a satisfied park without its wake-up, a park without its timer, an end that was not published. Runs that no process can read
 // any longer end. It returns the number of repaired runs. An error on one run does not stop it; the first maxSweepErrors of them are joined.
 func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (repaired int, err error) {
@@ -70,17 +70,11 @@ func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, err
 		if ctx.Err() != nil {
 			return repaired, context.Cause(ctx)
 		}
-		did, err := k.repair(ctx, run)
-		for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
-			did, err = k.repair(ctx, run) // who appended meanwhile need not be an owner
-		}
-		if record.IsGone(err) {
-			did, err = true, k.EndGone(ctx, run)
-		}
+		s, err := k.SweepRun(ctx, run)
 		if err != nil && len(failed) < maxSweepErrors {
-			failed = append(failed, fmt.Errorf("repair %s: %w", run, err))
+			failed = append(failed, err)
 		}
-		if did {
+		if s.Repaired {
 			repaired++
 		}
 	}
@@ -90,13 +84,48 @@ func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, err
 	return repaired, errors.Join(failed...)
 }
 
+// Swept is what a sweep found of a run.
+type Swept struct {
+	Repaired bool   // something was done
+	Ended    bool   // its log has ended, or is gone
+	Over     bool   // nothing is left to do for it, now or later: no sweep need look at it again
+	Seq      uint64 // of the last entry of an ended run; 0: its log is gone
+}
+
+// SweepRun is what Sweep does for one run.
+func (k *Controller) SweepRun(ctx context.Context, run messages.Ref) (Swept, error) {
+	s, err := k.repair(ctx, run)
+	for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
+		s, err = k.repair(ctx, run) // who appended meanwhile need not be an owner
+	}
+	if record.IsGone(err) {
+		s, err = Swept{Repaired: true}, k.EndGone(ctx, run)
+	}
+	if err != nil {
+		return s, fmt.Errorf("repair %s: %w", run, err)
+	}
+	return s, nil
+}
+
 const maxSweepErrors = 10
 
-func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error) {
+func (k *Controller) repair(ctx context.Context, run messages.Ref) (Swept, error) {
 	last, ok, err := k.Log.Last(ctx, run)
-	if err != nil || !ok {
-		return false, err
+	if err != nil {
+		return Swept{}, err
 	}
+	if !ok {
+		return Swept{Ended: true, Over: true}, nil
+	}
+	if last.Head.Phase == record.PhaseFinished {
+		return k.repairEnd(ctx, run, last)
+	}
+	repaired, err := k.repairOpen(ctx, run, last)
+	return Swept{Repaired: repaired}, err
+}
+
+// repairOpen is for a run that has not ended.
+func (k *Controller) repairOpen(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	switch last.Head.Phase {
 	case record.PhaseActive:
 		queued, err := k.Queue.Holds(ctx, last.Head.Ticket)
@@ -133,8 +162,6 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error)
 			return repaired, err
 		}
 		return repaired, k.armTimer(ctx, run, &last)
-	case record.PhaseFinished:
-		return k.repairEnd(ctx, run, last)
 	default:
 		return false, nil
 	}
@@ -144,12 +171,12 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error)
 const endsFor = time.Hour
 
 // repairEnd settles a run whose ticket and last events were lost together after it had ended.
-func (k *Controller) repairEnd(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
+func (k *Controller) repairEnd(ctx context.Context, run messages.Ref, last record.Entry) (Swept, error) {
 	if k.Now().Sub(last.Head.Time) > endsFor {
-		return false, nil
+		return Swept{Ended: true, Over: true, Seq: last.Seq}, nil
 	}
 	if ended, err := k.Events.Ended(ctx, run); ended || err != nil {
-		return false, err
+		return Swept{Ended: true, Over: ended, Seq: last.Seq}, err
 	}
-	return true, k.Settle(ctx, run)
+	return Swept{Repaired: true, Ended: true, Seq: last.Seq}, k.Settle(ctx, run)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// Workspaces stores the head of each named workspace. A head keeps its manifest, and what that names, as the reference of a run does.
-// Safe for concurrent use. Reads are never stale.
+// Workspaces stores the head of each named workspace. A head keeps its manifest, and what that names, as the reference of a run does. One
+// that has had no manifest for a day may disappear. Safe for concurrent use. Reads are never stale.
 type Workspaces interface {
 	// Workspace returns the head of a workspace and its revision; zero if it never had one.
 	Workspace(ctx context.Context, tenant, name string) (w messages.Workspace, revision uint64, err error)
@@ -64,27 +64,39 @@ func (k *Controller) leaveWorkspace(ctx context.Context, run messages.Ref, h rec
 	if k.Workspaces == nil {
 		return errNoWorkspaces
 	}
-	return k.changeWorkspace(ctx, run.Tenant, workspace, func(w *messages.Workspace) bool {
+	return k.changeWorkspace(ctx, run.Tenant, workspace, func(w *messages.Workspace, isNew bool) (bool, error) {
 		if last.Turn < w.Turn || last.Turn == w.Turn && last.Seq <= w.Seq {
-			return false
+			return false, nil
+		}
+		if isNew { // or it was removed since, long after the run gave it back
+			if has, err := k.hasTurn(ctx, run, name, last.Turn); err != nil || !has {
+				return false, err
+			}
 		}
 		if w.Manifest != last.Manifest {
 			*w = messages.Workspace{Manifest: last.Manifest, Files: last.Files, Bytes: last.Bytes, Run: run.Run, Step: last.Step, Time: h.Time}
 		}
 		w.Turn, w.Seq = last.Turn, last.Seq
-		return true
+		return true, nil
 	})
 }
 
+// hasTurn reports whether a run still holds the permit of a workspace with a number.
+func (k *Controller) hasTurn(ctx context.Context, run messages.Ref, semaphore string, turn uint64) (bool, error) {
+	l, _, err := k.Semaphores.Semaphore(ctx, semaphore)
+	i := l.Of(run)
+	return i >= 0 && l.Permits[i].Turn == turn, err
+}
+
 // changeWorkspace stores what change makes of a head, unless it is false.
-func (k *Controller) changeWorkspace(ctx context.Context, tenant, name string, change func(*messages.Workspace) bool) error {
+func (k *Controller) changeWorkspace(ctx context.Context, tenant, name string, change func(w *messages.Workspace, isNew bool) (bool, error)) error {
 	head := stored[messages.Workspace]{
 		read: func() (messages.Workspace, uint64, error) { return k.Workspaces.Workspace(ctx, tenant, name) },
 		put: func(revision uint64, w messages.Workspace) error {
 			return k.Workspaces.PutWorkspace(ctx, tenant, name, revision, w)
 		},
 	}
-	return head.update(ctx, func(w *messages.Workspace, _ bool) (bool, error) { return change(w), nil })
+	return head.update(ctx, change)
 }
 
 // addPermit gives a run a permit. That of a workspace has a number which none before had.
@@ -94,9 +106,12 @@ func (k *Controller) addPermit(ctx context.Context, name string, l *queue.Semaph
 			return errNoWorkspaces
 		}
 		run := p.Ref()
-		w, _, err := k.Workspaces.Workspace(ctx, run.Tenant, workspace)
+		w, revision, err := k.Workspaces.Workspace(ctx, run.Tenant, workspace)
 		if err != nil {
 			return fmt.Errorf("read workspace %s: %w", workspace, err)
+		}
+		if revision == 0 && l.Turn == 0 { // it may have had turns before its head was removed: those were numbered from an earlier time
+			l.Turn = uint64(max(k.Now().UnixMilli(), 0))
 		}
 		l.Turn = max(l.Turn, w.Turn) + 1 // the semaphore may not have been used for a while, or be lost, or come from a backup
 		p.Turn = l.Turn
@@ -127,10 +142,10 @@ func (k *Controller) ForgetWorkspace(ctx context.Context, tenant, name string) (
 	if err != nil {
 		return was, err
 	}
-	err = k.changeWorkspace(ctx, tenant, name, func(w *messages.Workspace) bool {
+	err = k.changeWorkspace(ctx, tenant, name, func(w *messages.Workspace, _ bool) (bool, error) {
 		was = *w
 		*w = messages.Workspace{Turn: turn}
-		return was.Manifest != "" && was.Turn < turn
+		return was.Manifest != "" && was.Turn < turn, nil
 	})
 	if err == nil && was.Manifest == "" {
 		err = ErrNotFound

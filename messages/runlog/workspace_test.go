@@ -123,7 +123,7 @@ func lateSettle(t *testing.T, heads runlog.Workspaces) (head messages.Workspace)
 // A process that settles late does not bring back the files of before.
 func TestLateSettleOfAWorkspace(t *testing.T) {
 	t.Parallel()
-	if got := lateSettle(t, &runlog.WorkspacesInMemory{}); got.Run != "r2" || got.Manifest != strings.Repeat("b", 64) || got.Files != 2 || got.Turn != 2 {
+	if got := lateSettle(t, &runlog.WorkspacesInMemory{}); got.Run != "r2" || got.Manifest != strings.Repeat("b", 64) || got.Files != 2 {
 		t.Errorf("the head is %+v", got)
 	}
 }
@@ -164,6 +164,40 @@ func TestForgetWorkspace(t *testing.T) {
 	}
 	if turn := s.last[other].Head.Workspace.Turn; turn <= removed.Turn {
 		t.Errorf("it has turn %d after %d", turn, removed.Turn)
+	}
+}
+
+// A run has left a workspace that was removed since, so long ago that its head and its semaphore are gone. What settles the run late brings
+// nothing back, and when the run continues it does not take an earlier turn for this one.
+func TestSettleAfterAHeadIsGone(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, &runlog.WorkspacesInMemory{})
+	one, other := messages.Ref{Tenant: "t", Run: "r1"}, messages.Ref{Tenant: "t", Run: "r2"}
+	s.begin(one)
+	s.add(one, &record.FilesSaved{Step: 1, Manifest: strings.Repeat("a", 64), Files: 1})
+	parked := s.add(one, &record.Parked{Reason: "answer"})
+	s.close(one, parked)
+	if _, err := s.ForgetWorkspace(t.Context(), "t", "w"); err != nil {
+		t.Fatal(err)
+	}
+	s.Workspaces, s.Semaphores = &runlog.WorkspacesInMemory{}, &runlog.SemaphoresInMemory{}
+	s.close(one, parked)
+	if got := s.head(); got != (messages.Workspace{}) {
+		t.Errorf("the head is %+v", got)
+	}
+	before := s.last[one].Head.Workspace.Turn
+	s.Now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	if found := s.begin(one); found != "" || s.last[one].Head.Workspace.Turn <= before {
+		t.Errorf("it found %q in turn %d after %d", found, s.last[one].Head.Workspace.Turn, before)
+	}
+	s.close(one, s.add(one, &record.Finished{}))
+	// A head without files goes while a run has the workspace, which then leaves its own there.
+	s.begin(other)
+	s.Workspaces = &runlog.WorkspacesInMemory{}
+	s.add(other, &record.FilesSaved{Step: 1, Manifest: strings.Repeat("b", 64), Files: 2})
+	s.close(other, s.add(other, &record.Finished{}))
+	if got := s.head(); got.Run != "r2" || got.Manifest != strings.Repeat("b", 64) {
+		t.Errorf("the head is %+v", got)
 	}
 }
 
