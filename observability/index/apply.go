@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/database"
+	"github.com/longshore-run/longshore/messages/erasure"
 )
 
 // chunk is how many rows a statement has that is not kept; the parameters of one are bounded.
@@ -31,15 +32,45 @@ func pieces[T any](all []T) iter.Seq[[]T] {
 	}
 }
 
+// padded cuts a list into parts of the same lengths. The last one repeats its last item: to look for it again costs less than another statement.
+func padded[T any](all []T) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for part := range slices.Chunk(all, 64) {
+			for _, n := range []int{1, 4, 16, 64} {
+				if len(part) > n {
+					continue
+				}
+				last := part[len(part)-1]
+				for part = slices.Clip(part); len(part) < n; {
+					part = append(part, last)
+				}
+				break
+			}
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
 // batch is the rows that a batch of events changes.
 type batch struct {
-	runs  map[messages.Ref]*row
-	steps map[stepKey]*step
+	runs   map[messages.Ref]*row
+	steps  map[stepKey]*step
+	erased map[messages.Ref]bool // whose rows are removed before the others are written
+	texts  map[string]int        // runs, by tenant, whose texts are stored anew
+	sums   *sumChanges
+}
+
+// applied is what applying did.
+type applied struct {
+	erased bool           // runs were
+	texts  map[string]int // runs, by tenant, whose texts are in no block of the search
 }
 
 // apply applies events and moves the index, or does nothing.
-func (d *projection) apply(ctx context.Context, on database.Beginner, from, to head, events []placed) error {
-	return d.transaction(ctx, on, func(t *tx) error {
+func (d *projection) apply(ctx context.Context, on database.Beginner, from, to head, events []placed) (done applied, err error) {
+	err = d.transaction(ctx, on, func(t *tx) error {
 		if err := t.move(ctx, from, to); err != nil { // first: it keeps others out
 			return err
 		}
@@ -48,8 +79,10 @@ func (d *projection) apply(ctx context.Context, on database.Beginner, from, to h
 			return err
 		}
 		b.apply(events)
+		done = applied{len(b.erased) > 0, b.texts}
 		return t.save(ctx, b)
 	})
+	return done, err
 }
 
 // isRun reports whether an event is one of a run.
@@ -60,6 +93,7 @@ func (b *batch) apply(events []placed) {
 	for i := range events {
 		e := &events[i]
 		if !isRun(&e.Event) {
+			b.erase(&e.Event)
 			continue
 		}
 		ref := e.Ref()
@@ -79,9 +113,26 @@ func (b *batch) apply(events []placed) {
 	}
 }
 
+// erase gives up the rows of the runs that an event says were erased. Events that follow make new ones.
+func (b *batch) erase(e *messages.Event) {
+	if e.Name() != erasure.EventErased {
+		return
+	}
+	d := read[erasure.Erased](e)
+	if d == nil {
+		return
+	}
+	for _, id := range d.Runs {
+		ref := messages.Ref{Tenant: e.Ref().Tenant, Run: id}
+		b.erased[ref] = true
+		delete(b.runs, ref)
+		maps.DeleteFunc(b.steps, func(k stepKey, _ *step) bool { return k.run == ref })
+	}
+}
+
 // load reads the rows that events are about.
 func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
-	b := &batch{map[messages.Ref]*row{}, map[stepKey]*step{}}
+	b := &batch{map[messages.Ref]*row{}, map[stepKey]*step{}, map[messages.Ref]bool{}, map[string]int{}, newSumChanges()}
 	refs, keys := map[messages.Ref]bool{}, map[stepKey]bool{}
 	for i := range events {
 		e := &events[i]
@@ -93,23 +144,29 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 			keys[stepKey{e.Ref(), e.step}] = true
 		}
 	}
-	for part := range pieces(slices.Collect(maps.Keys(refs))) {
+	for part := range padded(slices.Collect(maps.Keys(refs))) {
 		var args []any
 		for _, r := range part {
 			args = append(args, r.Tenant, r.Run)
 		}
 		err := t.Each(ctx, func(scan func(...any) error) error {
 			r, err := scanRow(scan)
-			if err == nil {
-				b.runs[messages.Ref{Tenant: r.Tenant, Run: r.ID}] = r
+			if err != nil {
+				return err
 			}
-			return err
+			if r.tools, err = unpackTools(r.packed); err != nil {
+				return err
+			}
+			r.was = r.share()
+			b.runs[messages.Ref{Tenant: r.Tenant, Run: r.ID}] = r
+			return nil
 		}, "SELECT "+runColumns+" FROM longshore_runs WHERE (tenant, id) IN (VALUES "+tuples(2, len(part))+")", args...)
 		if err != nil {
 			return nil, err
 		}
 	}
-	for part := range pieces(slices.Collect(maps.Keys(keys))) {
+	maps.DeleteFunc(keys, func(k stepKey, _ bool) bool { return b.runs[k.run] == nil }) // a run without a row has no steps
+	for part := range padded(slices.Collect(maps.Keys(keys))) {
 		var args []any
 		for _, k := range part {
 			args = append(args, k.run.Tenant, k.run.Run, k.id)
@@ -117,6 +174,7 @@ func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
 		err := t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanStep(scan)
 			if err == nil {
+				s.stored = true
 				b.steps[s.key] = s
 			}
 			return err
@@ -136,16 +194,30 @@ func tuples(m, n int) string {
 
 // save writes rows. They are in order, so that two who write do not wait for each other in a circle.
 func (t *tx) save(ctx context.Context, b *batch) error {
+	erased := slices.SortedFunc(maps.Keys(b.erased), func(a, b messages.Ref) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Run, b.Run))
+	})
+	if err := t.unsearch(ctx, erased); err != nil {
+		return err
+	}
+	if err := t.remove(ctx, erased, b.sums); err != nil {
+		return err
+	}
 	runs := slices.SortedFunc(maps.Values(b.runs), func(a, b *row) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 	})
-	var rows, labels, steps, tools [][]any
+	var rows, loose, labels, steps [][]any
 	for _, r := range runs {
 		args, err := runArgs(r)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, args)
+		b.sums.change(r.was, r.share())
+		if r.words() != r.searched {
+			loose = append(loose, []any{r.Tenant, place(r.first)})
+			b.texts[r.Tenant]++
+		}
 		if r.labelled {
 			for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
 				labels = append(labels, []any{r.Tenant, r.ID, k, r.Labels[k]})
@@ -161,9 +233,8 @@ func (t *tx) save(ctx context.Context, b *batch) error {
 			return err
 		}
 		steps = append(steps, args)
-		for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
-			u := s.Tools[name]
-			tools = append(tools, []any{s.key.run.Tenant, s.key.run.Run, s.key.id, name, amount(u.Calls), amount(u.Errors), amount(u.Millis)})
+		if !s.stored {
+			b.sums.steps++
 		}
 	}
 	for _, w := range []struct {
@@ -172,12 +243,51 @@ func (t *tx) save(ctx context.Context, b *batch) error {
 		rows           [][]any
 	}{
 		{"longshore_runs", runColumns, 2, rows},
+		{"longshore_loose", "tenant, first", 2, loose},
 		{"longshore_labels", "tenant, run, k, v", 3, labels},
 		{"longshore_steps", stepColumns, 3, steps},
-		{"longshore_tools", "tenant, run, step, tool, calls, errors, millis", 4, tools},
 	} {
 		if err := t.upsert(ctx, w.table, w.columns, w.keys, w.rows); err != nil {
 			return err
+		}
+	}
+	return t.saveSums(ctx, b.sums)
+}
+
+// remove removes all that is known of runs, but for the blocks of the search, and subtracts them from the sums.
+func (t *tx) remove(ctx context.Context, runs []messages.Ref, sums *sumChanges) error {
+	for part := range pieces(runs) {
+		var args []any
+		var places [][]any
+		for _, r := range part {
+			args = append(args, r.Tenant, r.Run)
+		}
+		of := " IN (VALUES " + tuples(2, len(part)) + ")"
+		err := t.Each(ctx, func(scan func(...any) error) error {
+			s, err := scanShare(scan)
+			if err == nil {
+				sums.change(&s.share, nil)
+				places = append(places, []any{s.of.tenant, s.first})
+			}
+			return err
+		}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, id)"+of, args...)
+		if err != nil {
+			return err
+		}
+		for at := range pieces(places) {
+			rows := strings.TrimSuffix(strings.Repeat("(?, CAST(? AS BIGINT)),", len(at)), ",") // else PostgreSQL takes it for a text
+			if _, err := t.Exec(ctx, "DELETE FROM longshore_loose WHERE (tenant, first) IN (VALUES "+rows+")", slices.Concat(at...)...); err != nil {
+				return fmt.Errorf("remove runs from the search: %w", err)
+			}
+		}
+		for _, table := range tableNames() {
+			n, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+of, args...)
+			if err != nil {
+				return fmt.Errorf("remove runs from %s: %w", table, err)
+			}
+			if table == "longshore_steps" {
+				sums.steps -= n
+			}
 		}
 	}
 	return nil
@@ -190,13 +300,17 @@ func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [
 	for _, n := range names[keys:] {
 		sets = append(sets, n+" = excluded."+n)
 	}
+	do := "NOTHING"
+	if len(sets) > 0 {
+		do = "UPDATE SET " + strings.Join(sets, ", ")
+	}
 	for part := range pieces(rows) {
 		var args []any
 		for _, r := range part {
 			args = append(args, r...)
 		}
 		_, err := t.Exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES "+tuples(len(names), len(part))+
-			" ON CONFLICT ("+strings.Join(names[:keys], ", ")+") DO UPDATE SET "+strings.Join(sets, ", "), args...)
+			" ON CONFLICT ("+strings.Join(names[:keys], ", ")+") DO "+do, args...)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", table, err)
 		}
@@ -206,25 +320,21 @@ func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [
 
 const runColumns = "tenant, id, status, agent, model, session, priority, labels, input, waits, code, error, summary, words, " +
 	"steps, model_calls, tool_calls, tool_errors, tokens, tokens_detail, cost, unpriced, " +
-	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold, parent"
+	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold, parent, tools"
 
 func runArgs(r *row) ([]any, error) {
 	labels, err1 := json.Marshal(r.Labels)
 	usage, err2 := json.Marshal(r.Usage)
 	fold, err3 := json.Marshal(r.fold())
-	if err := cmp.Or(err1, err2, err3); err != nil {
+	tools, err4 := packTools(r.tools)
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.ID, err)
-	}
-	var took *int64
-	if r.Started != nil && r.Finished != nil {
-		ms := r.Finished.Sub(*r.Started).Milliseconds()
-		took = &ms
 	}
 	return []any{
 		r.Tenant, r.ID, string(r.Status), r.Agent, r.Model, r.Session, string(r.Priority), string(labels), r.Input, r.Waits, string(r.Code),
 		r.Error, r.Summary, r.words(), amount(int64(r.Steps)), amount(int64(r.ModelCalls)), amount(int64(r.ToolCalls)), amount(int64(r.ToolErrors)),
-		amount(r.Usage.Total), string(usage), price(r.cost), bit(r.unpriced), stamp(r.Queued), stamp(r.Started), stamp(r.Finished), r.began.UnixMicro(), r.Updated.UnixMicro(), took,
-		place(r.first), place(r.last), string(fold), r.Parent,
+		amount(r.Usage.Total), string(usage), price(r.cost), bit(r.unpriced), stamp(r.Queued), stamp(r.Started), stamp(r.Finished), r.began.UnixMicro(), r.Updated.UnixMicro(), r.took(),
+		place(r.first), place(r.last), string(fold), r.Parent, tools,
 	}, nil
 }
 
@@ -246,15 +356,15 @@ func bit(b bool) int64 {
 func scanRow(scan func(...any) error) (*row, error) {
 	var (
 		r                                  row
-		labels, usage, fold, words         string
+		labels, usage, fold                string
 		tokens, unpriced, began, updated   int64
 		queued, started, finished, took    *int64
 		first, last                        int64
 		steps, modelCalls, calls, failures int64
 	)
 	err := scan(&r.Tenant, &r.ID, &r.Status, &r.Agent, &r.Model, &r.Session, &r.Priority, &labels, &r.Input, &r.Waits, &r.Code, &r.Error, &r.Summary,
-		&words, &steps, &modelCalls, &calls, &failures, &tokens, &usage, &r.cost, &unpriced,
-		&queued, &started, &finished, &began, &updated, &took, &first, &last, &fold, &r.Parent)
+		&r.searched, &steps, &modelCalls, &calls, &failures, &tokens, &usage, &r.cost, &unpriced,
+		&queued, &started, &finished, &began, &updated, &took, &first, &last, &fold, &r.Parent, &r.packed)
 	if err != nil {
 		return nil, err
 	}

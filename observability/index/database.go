@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/longshore-run/longshore/messages/database"
 )
@@ -22,7 +23,7 @@ type projection struct{ *database.DB }
 type tx struct{ *database.Tx }
 
 func openDatabase(where string) (*projection, error) {
-	db, err := database.Open(database.Config{Where: where, What: "the index", Writers: maxWriters})
+	db, err := database.Open(database.Config{Where: where, What: "the index", Writers: maxWriters, Erase: true})
 	if err != nil {
 		return nil, err
 	}
@@ -37,4 +38,14 @@ func (d *projection) transaction(ctx context.Context, on database.Beginner, do f
 // read makes queries that see one state of the database, within their time.
 func (d *projection) read(ctx context.Context, do func(context.Context, *tx) error) error {
 	return d.Read(ctx, func(ctx context.Context, t *database.Tx) error { return do(ctx, &tx{t}) })
+}
+
+// forget takes what was erased out of the log of a SQLite file, and reports whether it did: it cannot while something is read.
+func (d *projection) forget(ctx context.Context, on *sql.Conn) bool {
+	if d.Kind != database.SQLite {
+		return true
+	}
+	var busy, frames, moved int
+	err := on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	return err == nil && busy == 0
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
@@ -28,13 +29,21 @@ type Config struct {
 
 const (
 	defaultRetain = 90 * 24 * time.Hour
-	maxBatch      = 500              // events of a transaction
+	maxBatch      = 10_000           // events of a transaction
+	maxBatchBytes = 8 << 20          // of their data
 	applyTimeout  = 30 * time.Second // of a transaction
 	lookEvery     = time.Second      // at what others apply
 	retainEvery   = time.Minute
 	retainBatch   = 200 // runs that are removed at once
 	firstPause    = 200 * time.Millisecond
 	longestPause  = 30 * time.Second
+)
+
+// After a transaction, what comes for so long shares the next: the events of a run that come within it are one write of its row. Answers do
+// not wait for that where this process applies. For those of other processes on a PostgreSQL it is short.
+const (
+	gatherFor       = 250 * time.Millisecond
+	gatherForOthers = 50 * time.Millisecond
 )
 
 // Index is a database of runs. Run keeps it; any number of goroutines may ask it meanwhile.
@@ -47,9 +56,11 @@ type Index struct {
 	leads    atomic.Bool   // this one applies
 	position atomic.Uint64 // applied, as far as is known here
 	last     atomic.Uint64 // stored, as far as is known here
+	wanted   atomic.Uint64 // the highest position that an answer here has waited for
 
-	mu  sync.Mutex
-	err error // why nothing is applied, while that lasts
+	mu    sync.Mutex
+	err   error  // why nothing is applied, while that lasts
+	again func() // has the feed begin anew; nil: there is none
 }
 
 // New returns the index of a place. A file is made; a PostgreSQL is only asked once Run runs, which waits for it.
@@ -233,49 +244,56 @@ func (x *Index) settle(ctx context.Context, on database.Beginner) (head, error) 
 		x.cfg.Log.WarnContext(ctx, "events were removed before the run index had them", "position", h.position, "first", state.First)
 	}
 	x.position.Store(h.position)
-	return h, nil
+	return h, x.clear(ctx, on, h, state.First)
 }
 
-// feed applies the events after a head until ctx ends or something fails.
+// feed applies the events after a head until ctx ends or something fails. Events that come one after the other share transactions:
+// one for each costs several times as much. Where the feed continues is stored with the rows, in the same transaction.
 func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
-	var (
-		events []placed
-		to     = h
-		retain = time.Now()
-		flush  = func() error {
-			if to == h {
-				return nil
-			}
-			bounded, cancel := context.WithTimeout(ctx, applyTimeout)
-			defer cancel()
-			if err := x.db.apply(bounded, conn, h, to, events); err != nil {
-				return err
-			}
-			h, events = to, events[:0]
-			x.position.Store(h.position)
-			return nil
-		}
-	)
-	for f, err := range x.from.Feed(ctx, h.position) {
+	var events []placed
+	retain := time.Now()
+	// What was erased may be in the log of the file still, also that of the process before.
+	unforgotten := true
+	texts := changedTexts{all: true, by: map[string]int{}}
+	reading, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	x.onRebuild(func() { end(errMoved) })
+	defer x.onRebuild(nil)
+	for batch, err := range x.from.Gathered(reading, h.position, x.gather()) {
 		if err != nil {
 			return err
 		}
-		if f.Position == 0 {
+		to := h
+		if len(batch) == 0 {
 			if to.position, err = x.idle(ctx, conn, h); err != nil {
 				return err
 			}
-		} else {
-			if e, ok := f.Event(); ok {
-				events = append(events, newPlaced(e, f.Position))
+		}
+		events = events[:0]
+		for i := range batch {
+			for e := range batch[i].Events() {
+				events = append(events, newPlaced(e, batch[i].Position))
 			}
-			to.position, to.asOf = f.Position, f.Time.UnixMicro()
-			x.last.Store(f.Position + f.Pending)
+			to.position, to.asOf = batch[i].Position, batch[i].Time.UnixMicro()
+			x.last.Store(batch[i].Position + batch[i].Pending)
 		}
-		if f.Pending > 0 && to.position-h.position < maxBatch {
-			continue
+		if to != h {
+			done, err := x.applyWithin(ctx, conn, h, to, events)
+			if err != nil {
+				return err
+			}
+			unforgotten = unforgotten || done.erased
+			texts.add(done.texts)
+			texts.all = texts.all || done.erased // blocks of theirs are gone
+			h = to
+			x.position.Store(h.position)
 		}
-		if err := flush(); err != nil {
+		clear(events)
+		if err := x.gatherTexts(ctx, conn, h, &texts); err != nil {
 			return err
+		}
+		if unforgotten {
+			unforgotten = !x.db.forget(ctx, conn)
 		}
 		if time.Since(retain) > retainEvery {
 			retain = time.Now()
@@ -285,6 +303,37 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 		}
 	}
 	return nil
+}
+
+// onRebuild sets what Rebuild calls once the index has moved. Otherwise that is noticed when nothing has come for a while.
+func (x *Index) onRebuild(again func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.again = again
+}
+
+func (x *Index) gather() events.Gather {
+	g := events.Gather{Within: gatherFor, Messages: maxBatch, Bytes: maxBatchBytes, Wanted: x.wanted.Load}
+	if x.db.Kind == database.Postgres {
+		g.Within = gatherForOthers
+	}
+	return g
+}
+
+// want has what is stored up to a position applied soon.
+func (x *Index) want(position uint64) {
+	for {
+		was := x.wanted.Load()
+		if was >= position || x.wanted.CompareAndSwap(was, position) {
+			return
+		}
+	}
+}
+
+func (x *Index) applyWithin(ctx context.Context, conn *sql.Conn, from, to head, events []placed) (applied, error) {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	return x.db.apply(ctx, conn, from, to, events)
 }
 
 // idle makes sure that the index still is where this one thinks, as nothing comes that would be applied. It returns where
@@ -311,26 +360,15 @@ func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint
 	return h.position, nil
 }
 
-// begin gives up the rows of runs whose first event is at a position or after it, and goes to another head.
+// begin goes to another head, and gives up the rows of runs whose first event is at a position or after it: they are removed before
+// anything is applied.
 func (d *projection) begin(ctx context.Context, on database.Beginner, from, to head, first uint64) error {
 	return d.transaction(ctx, on, func(t *tx) error {
 		if err := t.move(ctx, from, to); err != nil {
 			return err
 		}
-		for _, table := range tableNames() {
-			s := "DELETE FROM " + table
-			if first > 0 {
-				s += " WHERE (tenant, " + runColumn(table) + ") IN (SELECT tenant, id FROM longshore_runs WHERE first >= ?)"
-			}
-			var args []any
-			if first > 0 {
-				args = append(args, place(first))
-			}
-			if _, err := t.Exec(ctx, s, args...); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := t.Exec(ctx, "UPDATE longshore_kept SET clearing = ? WHERE one = 1", place(first))
+		return err
 	})
 }
 
@@ -345,22 +383,47 @@ func runColumn(table string) string {
 // retain removes rows of runs that ended long ago, a few at a time.
 func (x *Index) retain(ctx context.Context, on database.Beginner) error {
 	before := time.Now().Add(-x.cfg.Retain).UnixMicro()
-	for removed := int64(retainBatch); removed == retainBatch && ctx.Err() == nil; {
-		err := x.db.transaction(ctx, on, func(t *tx) error {
-			const some = " IN (SELECT tenant, id FROM longshore_runs WHERE finished_at < ? ORDER BY finished_at, tenant, id LIMIT ?)"
-			for _, table := range tableNames() { // the runs last
-				var err error
-				if removed, err = t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+some, before, retainBatch); err != nil {
-					return err
-				}
-			}
-			return nil
+	for removed := retainBatch; removed == retainBatch && ctx.Err() == nil; {
+		err := x.db.transaction(ctx, on, func(t *tx) (err error) {
+			removed, err = t.removeEnded(ctx, before)
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("remove old runs from the index: %w", err)
 		}
 	}
+	for more := true; more && ctx.Err() == nil; {
+		err := x.db.transaction(ctx, on, func(t *tx) (err error) {
+			more, err = t.dissolveOld(ctx, before)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove old runs from the search of the index: %w", err)
+		}
+	}
 	return nil
+}
+
+// removeEnded removes some of the runs that ended before a time, and returns how many.
+func (t *tx) removeEnded(ctx context.Context, before int64) (int, error) {
+	if err := t.hold(ctx); err != nil {
+		return 0, err
+	}
+	var runs []messages.Ref
+	err := t.Each(ctx, func(scan func(...any) error) error {
+		var r messages.Ref
+		err := scan(&r.Tenant, &r.Run)
+		runs = append(runs, r)
+		return err
+	}, "SELECT tenant, id FROM longshore_runs WHERE finished_at < ? ORDER BY finished_at, tenant, id LIMIT ?", before, retainBatch)
+	if err != nil {
+		return 0, err
+	}
+	sums := newSumChanges()
+	if err := t.remove(ctx, runs, sums); err != nil {
+		return 0, err
+	}
+	return len(runs), t.saveSums(ctx, sums)
 }
 
 // Rebuild deletes the rows that can be derived from EVENTS again, so that the process that applies events applies them anew. Runs
@@ -380,6 +443,12 @@ func (x *Index) Rebuild(ctx context.Context) error {
 		}
 		err = x.db.begin(ctx, x.db.Writes, h, head{epoch: h.epoch + 1, stream: h.stream}, max(state.First, 1))
 		if !errors.Is(err, errMoved) {
+			x.mu.Lock()
+			again := x.again
+			x.mu.Unlock()
+			if err == nil && again != nil {
+				again()
+			}
 			return err
 		}
 		wait(ctx, 10*time.Millisecond)
@@ -400,6 +469,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 		return s, err
 	}
 	s.Last = state.Last
+	x.want(state.Last)
 	if !x.ready.Load() {
 		s.Behind = s.Last
 		return s, nil
@@ -414,7 +484,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 		if h.position == 0 {
 			s.AsOf = time.Time{}
 		}
-		return t.One(ctx, []any{&s.Runs, &s.Steps}, "SELECT (SELECT count(*) FROM longshore_runs), (SELECT count(*) FROM longshore_steps)")
+		return t.One(ctx, []any{&s.Runs, &s.Steps}, "SELECT runs, steps FROM longshore_kept")
 	})
 	return s, err
 }

@@ -85,7 +85,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 			t.Errorf("by another from where it was: %v", err)
 		}
 		before, stepsBefore := dump(t, x)
-		if err := x.Exec(t.Context(), "ALTER TABLE longshore_tools RENAME TO longshore_gone"); err != nil {
+		if err := x.Exec(t.Context(), "ALTER TABLE longshore_sums RENAME TO longshore_gone"); err != nil {
 			t.Fatal(err)
 		}
 		if err := x.Apply(t.Context(), 4, 7, batch(4, 7)...); err == nil {
@@ -95,7 +95,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		if diff := cmp.Diff(before, after) + cmp.Diff(stepsBefore, stepsAfter); diff != "" {
 			t.Errorf("half of a batch: %s", diff)
 		}
-		if err := x.Exec(t.Context(), "ALTER TABLE longshore_gone RENAME TO longshore_tools"); err != nil {
+		if err := x.Exec(t.Context(), "ALTER TABLE longshore_gone RENAME TO longshore_sums"); err != nil {
 			t.Fatal(err)
 		}
 		if err := y.Apply(t.Context(), 4, 7, batch(4, 7)...); err != nil {
@@ -117,7 +117,15 @@ func TestTablesWithoutParents(t *testing.T) {
 		h.publish(made(acme("old"), noon, nil)...)
 		h.caughtUp(x)
 		stop()
-		for _, back := range []string{"DROP INDEX longshore_runs_parent", "ALTER TABLE longshore_runs DROP COLUMN parent"} {
+		for _, back := range []string{
+			"DROP INDEX longshore_runs_parent", "ALTER TABLE longshore_runs DROP COLUMN parent", "DROP INDEX longshore_runs_code",
+			"DROP TABLE longshore_loose", "DROP TABLE longshore_blocks", "DROP TABLE longshore_bits",
+			"DROP TABLE longshore_sums", "DROP TABLE longshore_toolsums", "DROP TABLE longshore_kept", "ALTER TABLE longshore_runs DROP COLUMN tools",
+			`CREATE TABLE longshore_tools (
+				tenant TEXT NOT NULL, run TEXT NOT NULL, step TEXT NOT NULL, tool TEXT NOT NULL, calls BIGINT NOT NULL, errors BIGINT NOT NULL, millis BIGINT NOT NULL,
+				PRIMARY KEY (tenant, run, step, tool))`,
+			"INSERT INTO longshore_tools VALUES ('acme', 'old', 'step-1', 't', 1, 0, 7)",
+		} {
 			if err := x.Exec(t.Context(), back); err != nil {
 				t.Fatal(err)
 			}
@@ -145,6 +153,7 @@ func TestTablesWithoutParents(t *testing.T) {
 		if runs, _ := dump(t, x); runs["acme/child"].Parent != "old" || runs["acme/old"].Parent != "" {
 			t.Errorf("%+v", runs)
 		}
+		sumsAreRight(t, x)
 	})
 }
 

@@ -11,28 +11,50 @@ type placed struct {
 	messages.Event
 
 	position uint64
-	step     string                  // the id of the step that it is about; empty: of none
-	said     *messages.MessageEnd    // its data; nil: it is none, or cannot be read
-	called   *messages.ToolExecution // likewise, of a call that has ended
+	step     string              // the id of the step that it is about; empty: of none
+	about    *messages.Step      // its data if a step starts or ends; nil: it is none, or cannot be read
+	said     *reply              // likewise, of a reply
+	called   *call               // likewise, of a call that has ended
+	broken   *messages.ErrorData // likewise, of an error
+}
+
+// reply is what is read of a messages.MessageEnd. Its texts are long.
+type reply struct {
+	StepID   string         `json:"stepId"`
+	Usage    messages.Usage `json:"usage"`
+	Provider string         `json:"provider"`
+	Model    string         `json:"model"`
+	Millis   int64          `json:"millis"`
+	Cached   bool           `json:"cached"`
+	Cost     *float64       `json:"cost"`
+}
+
+// call is what is read of a messages.ToolExecution. Its arguments and result are long.
+type call struct {
+	StepID   string `json:"stepId"`
+	ToolName string `json:"toolName"`
+	IsError  bool   `json:"isError"`
+	Millis   int64  `json:"millis"`
 }
 
 func newPlaced(e messages.Event, position uint64) placed {
 	p := placed{Event: e, position: position}
 	switch e.Name() {
 	case messages.EventMessageEnd:
-		if p.said = read[messages.MessageEnd](&e); p.said != nil {
+		if p.said = read[reply](&e); p.said != nil {
 			p.step = clean(p.said.StepID, maxName)
 		}
 	case messages.EventToolExecutionEnd:
-		if p.called = read[messages.ToolExecution](&e); p.called != nil {
+		if p.called = read[call](&e); p.called != nil {
 			p.step = clean(p.called.StepID, maxName)
 		}
-	case messages.EventStepStart, messages.EventStepEnd, messages.EventError:
-		type about struct {
-			StepID string `json:"stepId"`
+	case messages.EventStepStart, messages.EventStepEnd:
+		if p.about = read[messages.Step](&e); p.about != nil {
+			p.step = clean(p.about.StepID, maxName)
 		}
-		if d := read[about](&e); d != nil {
-			p.step = clean(d.StepID, maxName)
+	case messages.EventError:
+		if p.broken = read[messages.ErrorData](&e); p.broken != nil {
+			p.step = clean(p.broken.StepID, maxName)
 		}
 	}
 	return p

@@ -20,6 +20,9 @@ const (
 	maxLabels = 64
 )
 
+// maxRunTools bounds the tools of a run that are told apart.
+const maxRunTools = 256
+
 // row is a run. It is the same whatever order its events were applied in.
 type row struct {
 	control.RunSummary
@@ -35,6 +38,10 @@ type row struct {
 	first    uint64    // position of its first event: its place in lists
 	last     uint64    // position of its newest
 	labelled bool      // labels are to be written
+	searched string    // its words as they are stored
+	tools    map[string]toolTally
+	packed   string // tools as they are stored
+	was      *share // what it adds to the sums as it is stored; nil: it is not
 }
 
 func newRow(ref messages.Ref) *row {
@@ -62,7 +69,12 @@ func (r *row) apply(e *placed) bool {
 	case messages.EventRunQueued:
 		r.queued(&e.Event)
 	case messages.EventRunStarted:
-		var d messages.RunStarted
+		var d struct { // what is read of a messages.RunStarted, which names all tools
+			Model  string `json:"model"`
+			Parent *struct {
+				Run string `json:"run"`
+			} `json:"parent"`
+		}
 		if json.Unmarshal(e.Data, &d) == nil {
 			r.model(n, clean(d.Model, maxName))
 			if d.Parent != nil {
@@ -70,9 +82,8 @@ func (r *row) apply(e *placed) bool {
 			}
 		}
 	case messages.EventStepStart:
-		var d messages.Step
-		if !r.total && json.Unmarshal(e.Data, &d) == nil {
-			r.Steps = max(r.Steps, d.Step)
+		if !r.total && e.about != nil {
+			r.Steps = max(r.Steps, e.about.Step)
 		}
 	case messages.EventMessageEnd:
 		if e.said != nil {
@@ -84,6 +95,7 @@ func (r *row) apply(e *placed) bool {
 			if e.called.IsError {
 				r.ToolErrors++
 			}
+			r.called(e.called)
 		}
 	case messages.EventRunWaiting:
 		var d messages.RunWaiting
@@ -112,7 +124,7 @@ func (r *row) queued(e *messages.Event) {
 }
 
 // replied counts a call of a model. Once the run has ended its result has the sums.
-func (r *row) replied(n uint64, d *messages.MessageEnd) {
+func (r *row) replied(n uint64, d *reply) {
 	r.ModelCalls++
 	r.model(n, modelName(d))
 	if !r.total {
@@ -127,7 +139,34 @@ func (r *row) replied(n uint64, d *messages.MessageEnd) {
 	}
 }
 
-func modelName(d *messages.MessageEnd) string {
+// called counts a call of a tool.
+func (r *row) called(d *call) {
+	name := clean(d.ToolName, maxName)
+	use, known := r.tools[name]
+	if !known && len(r.tools) == maxRunTools {
+		return
+	}
+	if r.tools == nil {
+		r.tools = map[string]toolTally{}
+	}
+	use.calls++
+	use.millis = amount(use.millis + amount(d.Millis))
+	if d.IsError {
+		use.errors++
+	}
+	r.tools[name] = use
+}
+
+// took is how long the run took, in milliseconds; nil: it has not ended.
+func (r *row) took() *int64 {
+	if r.Started == nil || r.Finished == nil {
+		return nil
+	}
+	ms := r.Finished.Sub(*r.Started).Milliseconds()
+	return &ms
+}
+
+func modelName(d *reply) string {
 	if d.Provider == "" || d.Model == "" {
 		return clean(d.Model, maxName)
 	}

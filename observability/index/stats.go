@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -18,12 +17,21 @@ const maxSums = 20_000
 
 // Stats adds up the runs that fit.
 func (x *Index) Stats(ctx context.Context, req control.StatsRequest) (control.RunStats, error) {
+	return x.stats(ctx, req, sourceOf(&req.RunsRequest))
+}
+
+func (x *Index) stats(ctx context.Context, req control.StatsRequest, from source) (control.RunStats, error) {
 	stats := control.RunStats{By: req.By, Total: control.RunGroup{Statuses: map[messages.Status]int{}}}
 	err := x.answer(ctx, &stats.IndexLag, func(ctx context.Context, t *tx) error {
 		if req.By == control.StatsByTool {
-			return t.tools(ctx, &req, &stats)
+			tools, err := t.tools(ctx, &req, from)
+			if len(tools) > control.MaxRunGroups {
+				tools, stats.More = tools[:control.MaxRunGroups], true
+			}
+			stats.Tools = tools
+			return err
 		}
-		groups, err := t.groups(ctx, &req)
+		groups, err := t.groups(ctx, &req, from)
 		if err != nil {
 			return err
 		}
@@ -43,22 +51,22 @@ func (x *Index) Stats(ctx context.Context, req control.StatsRequest) (control.Ru
 	return stats, err
 }
 
-// key is the expression by which runs are told apart.
-func key(by control.StatsBy) string {
+// key is what tells groups apart: of the runs of a cell or of one run.
+func key(by control.StatsBy, of *cell) string {
 	switch by {
 	case control.StatsByAgent:
-		return "r.agent"
+		return of.agent
 	case control.StatsByModel:
-		return "r.model"
+		return of.model
 	case control.StatsByCode:
-		return "r.code"
+		return string(of.code)
 	case control.StatsByStatus:
-		return "r.status"
+		return string(of.status)
 	default:
-		if span, _ := spanOf(by); span > 0 {
-			return "CAST(r.began_at / " + strconv.FormatInt(span.Microseconds(), 10) + " AS TEXT)"
+		if span, form := spanOf(by); span > 0 {
+			return time.UnixMicro(at(of.began, span.Microseconds())).UTC().Format(form)
 		}
-		return "''"
+		return ""
 	}
 }
 
@@ -76,45 +84,68 @@ func spanOf(by control.StatsBy) (span time.Duration, form string) {
 	}
 }
 
-func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.RunGroup, error) {
-	w := filter(&req.RunsRequest, true)
-	if req.By == control.StatsByCode {
-		w.add("r.status = ?", string(messages.StatusFailed))
-	}
-	by := key(req.By)
-	all := map[string]*control.RunGroup{}
-	err := t.Each(ctx, func(scan func(...any) error) error {
+// sums are those of runs with a status and a code, of a group.
+type sums struct {
+	key    string
+	status messages.Status
+	code   messages.Code
+}
+
+// groups adds up the runs that fit.
+func (t *tx) groups(ctx context.Context, req *control.StatsRequest, from source) ([]control.RunGroup, error) {
+	each, took := map[sums]*control.RunGroup{}, map[string]times{}
+	err := t.addUp(ctx, req, from, runSums(), func(scan func(...any) error) (cell, func() error, error) {
 		var (
-			k              string
-			status         messages.Status
-			code           messages.Code
-			runs, unpriced int
-			g              control.RunGroup
+			of     cell
+			s      tally
+			packed []byte
+			ms     *int64
 		)
-		if err := scan(&k, &status, &code, &runs, &g.Steps, &g.ModelCalls, &g.ToolCalls, &g.ToolErrors, &g.Tokens, &g.Cost, &unpriced); err != nil {
-			return err
-		}
-		g.Runs, g.Unpriced, g.Statuses = runs, unpriced, map[messages.Status]int{status: runs}
-		if status == messages.StatusFailed {
-			g.Codes = map[messages.Code]int{code: runs}
-		}
-		if all[k] == nil {
-			all[k] = &control.RunGroup{Statuses: map[messages.Status]int{}}
-		}
-		addGroup(all[k], &g)
-		return nil
-	}, "SELECT "+by+", r.status, r.code, count(*), CAST(sum(r.steps) AS BIGINT), CAST(sum(r.model_calls) AS BIGINT), "+
-		"CAST(sum(r.tool_calls) AS BIGINT), CAST(sum(r.tool_errors) AS BIGINT), CAST(sum(r.tokens) AS BIGINT), sum(r.cost), CAST(sum(r.unpriced) AS BIGINT) "+
-		"FROM longshore_runs r"+w.String()+" GROUP BY 1, 2, 3 LIMIT "+strconv.Itoa(maxSums), w.args...)
+		err := scan(&of.updated, &of.began, &of.agent, &of.model, &of.status, &of.code,
+			&s.runs, &s.steps, &s.modelCalls, &s.toolCalls, &s.toolErrors, &s.tokens, &s.unpriced, &s.cost, &packed, &ms)
+		return of, func() error {
+			if req.By == control.StatsByCode && of.status != messages.StatusFailed {
+				return nil
+			}
+			in := sums{key(req.By, &of), of.status, of.code}
+			g := each[in]
+			if g == nil {
+				if len(each) == maxSums {
+					return nil
+				}
+				g = &control.RunGroup{}
+				each[in] = g
+			}
+			s.addTo(g)
+			if took[in.key] == nil {
+				took[in.key] = times{}
+			}
+			if ms != nil {
+				took[in.key][timeBucket(*ms)]++
+			}
+			return took[in.key].addPacked(packed)
+		}, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := t.times(ctx, by, w, all); err != nil {
-		return nil, err
+	all := map[string]*control.RunGroup{}
+	for of, g := range each {
+		g.Statuses = map[messages.Status]int{of.status: g.Runs}
+		if of.status == messages.StatusFailed {
+			g.Codes = map[messages.Code]int{of.code: g.Runs}
+		}
+		if all[of.key] == nil {
+			all[of.key] = &control.RunGroup{Statuses: map[messages.Status]int{}}
+		}
+		addGroup(all[of.key], g)
+	}
+	for k, g := range all {
+		g.P50, g.P95 = took[k].rank(50), took[k].rank(95)
 	}
 	out := make([]control.RunGroup, 0, len(all))
 	for k, g := range all {
-		g.Key = name(req.By, k)
+		g.Key = k
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(a, b control.RunGroup) int {
@@ -126,36 +157,16 @@ func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.R
 	return out, nil
 }
 
-// times finds the median and the 95th percentile of how long the runs of each group took, by nearest rank.
-func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*control.RunGroup) error {
-	return t.Each(ctx, func(scan func(...any) error) error {
-		var (
-			k        string
-			p50, p95 *int64
-		)
-		if err := scan(&k, &p50, &p95); err != nil {
-			return err
-		}
-		if g := all[k]; g != nil {
-			g.P50, g.P95 = p50, p95
-		}
-		return nil
-	}, "SELECT k, min(CASE WHEN place * 100 >= n * 50 THEN took END), min(CASE WHEN place * 100 >= n * 95 THEN took END) FROM ("+
-		"SELECT "+by+" AS k, r.took AS took, row_number() OVER (PARTITION BY "+by+" ORDER BY r.took) AS place, count(*) OVER (PARTITION BY "+by+") AS n "+
-		"FROM longshore_runs r"+w.String()+" AND r.took IS NOT NULL) AS ranked GROUP BY k", w.args...)
-}
-
-// name is what a group is called.
-func name(by control.StatsBy, k string) string {
-	span, form := spanOf(by)
-	if span == 0 {
-		return k
-	}
-	n, err := strconv.ParseInt(k, 10, 64)
-	if err != nil {
-		return k
-	}
-	return time.UnixMicro(n * span.Microseconds()).UTC().Format(form)
+// addTo adds what runs amount to, but for their times, to a group.
+func (t *tally) addTo(g *control.RunGroup) {
+	g.Runs += int(t.runs)
+	g.Steps += t.steps
+	g.ModelCalls += t.modelCalls
+	g.ToolCalls += t.toolCalls
+	g.ToolErrors += t.toolErrors
+	g.Tokens += t.tokens
+	g.Cost += t.cost
+	g.Unpriced += int(t.unpriced)
 }
 
 // addGroup adds b to a, but for its times.
@@ -185,19 +196,38 @@ func addGroup(a, b *control.RunGroup) {
 }
 
 // tools adds up how the runs that fit called tools.
-func (t *tx) tools(ctx context.Context, req *control.StatsRequest, stats *control.RunStats) error {
-	w := filter(&req.RunsRequest, true)
-	stats.Tools = []control.ToolUse{}
-	err := t.Each(ctx, func(scan func(...any) error) error {
-		var u control.ToolUse
-		err := scan(&u.Tool, &u.Calls, &u.Errors, &u.Millis, &u.Runs)
-		stats.Tools = append(stats.Tools, u)
-		return err
-	}, "SELECT o.tool, CAST(sum(o.calls) AS BIGINT), CAST(sum(o.errors) AS BIGINT), CAST(sum(o.millis) AS BIGINT), count(DISTINCT r.id) "+
-		"FROM longshore_runs r JOIN longshore_tools o ON o.tenant = r.tenant AND o.run = r.id"+w.String()+
-		" GROUP BY o.tool ORDER BY 2 DESC, 1 LIMIT "+strconv.Itoa(control.MaxRunGroups+1), w.args...)
-	if len(stats.Tools) > control.MaxRunGroups {
-		stats.Tools, stats.More = stats.Tools[:control.MaxRunGroups], true
+func (t *tx) tools(ctx context.Context, req *control.StatsRequest, from source) ([]control.ToolUse, error) {
+	all := map[string]*toolTally{}
+	add := func(name string, u toolTally) {
+		if all[name] != nil || len(all) < maxSums {
+			entry(all, name).add(u, 1)
+		}
 	}
-	return err
+	err := t.addUp(ctx, req, from, toolSums(), func(scan func(...any) error) (cell, func() error, error) {
+		var (
+			of     cell
+			name   string
+			u      toolTally
+			packed string
+		)
+		err := scan(&of.updated, &of.began, &name, &u.runs, &u.calls, &u.errors, &u.millis, &packed)
+		return of, func() error {
+			if name != "" {
+				add(name, u)
+			}
+			tools, err := unpackTools(packed)
+			for name, u := range tools {
+				add(name, u)
+			}
+			return err
+		}, err
+	})
+	out := make([]control.ToolUse, 0, len(all))
+	for name, u := range all {
+		out = append(out, control.ToolUse{Tool: name, Calls: u.calls, Errors: u.errors, Millis: u.millis, Runs: u.runs})
+	}
+	slices.SortFunc(out, func(a, b control.ToolUse) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
+	})
+	return out, err
 }

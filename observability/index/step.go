@@ -1,7 +1,6 @@
 package index
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +28,7 @@ type step struct {
 	failedAt uint64
 	unpriced bool
 	cost     float64
+	stored   bool // it has a row
 }
 
 func newStep(key stepKey) *step {
@@ -45,16 +45,15 @@ func (s *step) apply(e *placed) {
 	n := e.Number()
 	switch e.Name() {
 	case messages.EventStepStart:
-		var d messages.Step
-		if json.Unmarshal(e.Data, &d) == nil && d.Step > 0 {
-			s.Step = d.Step
+		if e.about.Step > 0 {
+			s.Step = e.about.Step
 		}
 		if at := micros(e.Time); s.Started == nil || at != nil && at.Before(*s.Started) {
 			s.Started = at
 		}
 	case messages.EventStepEnd:
-		var d messages.Step
-		if json.Unmarshal(e.Data, &d) != nil || n < s.endAt {
+		d := e.about
+		if n < s.endAt {
 			return
 		}
 		s.endAt, s.Ended, s.Status = n, micros(e.Time), messages.StepStatus(clean(string(d.Status), maxName))
@@ -67,8 +66,7 @@ func (s *step) apply(e *placed) {
 	case messages.EventMessageEnd:
 		s.replied(n, e.said)
 	case messages.EventError:
-		var d messages.ErrorData
-		if json.Unmarshal(e.Data, &d) == nil && n > s.failedAt {
+		if d := e.broken; n > s.failedAt {
 			s.Code, s.Reason, s.failedAt = messages.Code(clean(string(d.Code), maxName)), clean(d.Message, maxText), n
 		}
 	case messages.EventToolExecutionEnd:
@@ -76,7 +74,7 @@ func (s *step) apply(e *placed) {
 	}
 }
 
-func (s *step) replied(n uint64, d *messages.MessageEnd) {
+func (s *step) replied(n uint64, d *reply) {
 	s.ModelCalls++
 	s.ModelMillis += d.Millis
 	s.Tokens += d.Usage.Total
@@ -91,7 +89,7 @@ func (s *step) replied(n uint64, d *messages.MessageEnd) {
 	}
 }
 
-func (s *step) called(d *messages.ToolExecution) {
+func (s *step) called(d *call) {
 	name := clean(d.ToolName, maxName)
 	use, known := s.Tools[name]
 	if !known && len(s.Tools) == maxTools {

@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/longshore-run/longshore/messages/database"
 )
 
 // schema is the version of the tables and of what is projected into them. Tables of an older one are changed if changes says
 // how, and else made again from EVENTS, which may hold less than they did.
-const schema = 2
+const schema = 4
 
 // changes are the statements that make the tables of a version those of the next.
 func changes() map[int64][]string {
@@ -20,17 +21,41 @@ func changes() map[int64][]string {
 			`ALTER TABLE longshore_runs ADD COLUMN parent TEXT NOT NULL DEFAULT ''`,
 			indexOfParents,
 		},
+		2: append(tablesOfSearch(), // texts of version 2 are searched one by one, until they are in blocks
+			indexOfCodes, `INSERT INTO longshore_loose (tenant, first) SELECT DISTINCT tenant, first FROM longshore_runs`),
+		3: append(tablesOfSums(), // statistics of version 3 read runs
+			`ALTER TABLE longshore_runs ADD COLUMN tools TEXT NOT NULL DEFAULT ''`,
+			`DROP INDEX longshore_runs_updated`, indexOfUpdates, `DROP INDEX longshore_runs_session`, indexOfSessions, `DROP INDEX longshore_runs_parent`, indexOfParents),
 	}
 }
 
-const indexOfParents = `CREATE INDEX longshore_runs_parent ON longshore_runs (tenant, parent, first)`
+const indexOfUpdates = `CREATE INDEX longshore_runs_updated ON longshore_runs (tenant, updated_at)`
+
+// These hold the runs that have one: most have none.
+const (
+	indexOfSessions = `CREATE INDEX longshore_runs_session ON longshore_runs (tenant, session, first) WHERE session <> ''`
+	indexOfParents  = `CREATE INDEX longshore_runs_parent ON longshore_runs (tenant, parent, first) WHERE parent <> ''`
+	indexOfCodes    = `CREATE INDEX longshore_runs_code ON longshore_runs (tenant, code, first) WHERE code <> ''`
+)
+
+// tablesOfSearch are the runs whose texts are in no block, the blocks, and which runs of a block have a piece of text.
+func tablesOfSearch() []string {
+	return []string{
+		`CREATE TABLE longshore_loose (tenant TEXT NOT NULL, first BIGINT NOT NULL, PRIMARY KEY (tenant, first))`,
+		`CREATE TABLE longshore_blocks (
+			tenant TEXT NOT NULL, block BIGINT NOT NULL, made_at BIGINT NOT NULL, oldest BIGINT NOT NULL, newest BIGINT NOT NULL,
+			firsts BYTEA NOT NULL, PRIMARY KEY (tenant, block))`,
+		`CREATE TABLE longshore_bits (
+			tenant TEXT NOT NULL, block BIGINT NOT NULL, bucket BIGINT NOT NULL, bits BYTEA NOT NULL, PRIMARY KEY (tenant, block, bucket))`,
+	}
+}
 
 // errNewer means that a newer program keeps the index.
 var errNewer = errors.New("the index was made by a newer version of longshore")
 
 // tables are all. Times are microseconds since 1970. What is in both databases means the same.
 func tables() []string {
-	return []string{
+	return append([]string{
 		`CREATE TABLE longshore_runs (
 			tenant TEXT NOT NULL, id TEXT NOT NULL,
 			status TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, session TEXT NOT NULL, priority TEXT NOT NULL,
@@ -40,14 +65,15 @@ func tables() []string {
 			tokens BIGINT NOT NULL, tokens_detail TEXT NOT NULL, cost DOUBLE PRECISION NOT NULL, unpriced BIGINT NOT NULL,
 			queued_at BIGINT, started_at BIGINT, finished_at BIGINT, began_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
 			took BIGINT, first BIGINT NOT NULL, last BIGINT NOT NULL, fold TEXT NOT NULL,
-			parent TEXT NOT NULL DEFAULT '',
+			parent TEXT NOT NULL DEFAULT '', tools TEXT NOT NULL DEFAULT '',
 			PRIMARY KEY (tenant, id))`,
 		`CREATE INDEX longshore_runs_first ON longshore_runs (tenant, first)`,
-		`CREATE INDEX longshore_runs_updated ON longshore_runs (tenant, updated_at)`,
+		indexOfUpdates,
 		`CREATE INDEX longshore_runs_status ON longshore_runs (tenant, status, first)`,
 		`CREATE INDEX longshore_runs_agent ON longshore_runs (tenant, agent, first)`,
-		`CREATE INDEX longshore_runs_session ON longshore_runs (tenant, session, first)`,
+		indexOfSessions,
 		indexOfParents,
+		indexOfCodes,
 		`CREATE INDEX longshore_runs_finished ON longshore_runs (finished_at)`,
 		`CREATE TABLE longshore_labels (
 			tenant TEXT NOT NULL, run TEXT NOT NULL, k TEXT NOT NULL, v TEXT NOT NULL, PRIMARY KEY (tenant, run, k))`,
@@ -59,20 +85,19 @@ func tables() []string {
 			cost DOUBLE PRECISION NOT NULL, unpriced BIGINT NOT NULL,
 			started_at BIGINT, ended_at BIGINT, tools TEXT NOT NULL, fold TEXT NOT NULL,
 			PRIMARY KEY (tenant, run, id))`,
-		`CREATE TABLE longshore_tools (
-			tenant TEXT NOT NULL, run TEXT NOT NULL, step TEXT NOT NULL, tool TEXT NOT NULL,
-			calls BIGINT NOT NULL, errors BIGINT NOT NULL, millis BIGINT NOT NULL,
-			PRIMARY KEY (tenant, run, step, tool))`,
 		`CREATE TABLE longshore_index (
 			one BIGINT PRIMARY KEY, version BIGINT NOT NULL, epoch BIGINT NOT NULL,
 			stream TEXT NOT NULL, position BIGINT NOT NULL, as_of BIGINT NOT NULL)`,
-	}
+	}, append(tablesOfSearch(), tablesOfSums()...)...)
 }
 
-// tableNames are all, but that of the position.
+// tableNames are those with rows of runs, the runs last.
 func tableNames() []string {
-	return []string{"longshore_tools", "longshore_steps", "longshore_labels", "longshore_runs"}
+	return []string{"longshore_steps", "longshore_labels", "longshore_runs"}
 }
+
+// searchNames are the tables that the search keeps beside those.
+func searchNames() []string { return []string{"longshore_loose", "longshore_bits", "longshore_blocks"} }
 
 // head is where the index is. It changes only by compare-and-set.
 type head struct {
@@ -110,7 +135,7 @@ func (d *projection) prepare(ctx context.Context) (again bool, err error) {
 			}
 			again = true
 			epoch++
-			for _, name := range append(tableNames(), "longshore_index") {
+			for _, name := range slices.Concat(tableNames(), searchNames(), sumNames(), []string{"longshore_index", "longshore_tools"}) {
 				if _, err := t.Exec(ctx, "DROP TABLE IF EXISTS "+name); err != nil {
 					return err
 				}
@@ -138,6 +163,9 @@ func (t *tx) change(ctx context.Context, version int64) error {
 				return fmt.Errorf("change the tables of version %d: %w", version, err)
 			}
 		}
+	}
+	if err := t.sumUp(ctx); err != nil {
+		return fmt.Errorf("add up the runs of version 3: %w", err)
 	}
 	_, err := t.Exec(ctx, "UPDATE longshore_index SET version = ?", schema)
 	return err

@@ -1,0 +1,99 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/database"
+)
+
+// A rebuild only notes which rows are to go. The process that applies removes them before it applies anything, some in each transaction, so that
+// no other waits long for the database. Where it is stopped, the next one continues.
+const (
+	clearBatch = 500 // runs that are removed at once
+	notCleared = -1  // there is nothing to remove
+)
+
+// clear removes the rows that a rebuild gave up.
+func (x *Index) clear(ctx context.Context, on database.Beginner, h head, first uint64) error {
+	from := int64(notCleared)
+	err := x.db.read(ctx, func(ctx context.Context, t *tx) error {
+		return t.One(ctx, []any{&from}, "SELECT clearing FROM longshore_kept")
+	})
+	if err != nil || from == notCleared {
+		return err
+	}
+	if from > 0 { // of what was removed from the stream since, the rows are all that is left
+		from = max(from, place(first))
+	}
+	at := messages.Ref{}
+	for place, more := int64(math.MinInt64), true; more; {
+		err := x.within(ctx, on, h, func(ctx context.Context, t *tx) (err error) {
+			at.Tenant, place, more, err = t.clearSome(ctx, at.Tenant, place, from)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove the rows that are made again: %w", err)
+		}
+	}
+	for more := true; more; {
+		err := x.within(ctx, on, h, func(ctx context.Context, t *tx) (err error) {
+			if more, err = t.dissolveOld(ctx, math.MaxInt64); err != nil || more {
+				return err
+			}
+			_, err = t.Exec(ctx, "UPDATE longshore_kept SET clearing = ? WHERE one = 1", notCleared)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove the search of the rows that are made again: %w", err)
+		}
+	}
+	return nil
+}
+
+// within makes a transaction of an index that is where this one thinks.
+func (x *Index) within(ctx context.Context, on database.Beginner, h head, do func(context.Context, *tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	return x.db.transaction(ctx, on, func(t *tx) error {
+		if err := t.hold(ctx); err != nil {
+			return err
+		}
+		is, err := t.head(ctx)
+		if err == nil && is != h {
+			err = errMoved
+		}
+		if err != nil {
+			return err
+		}
+		return do(ctx, t)
+	})
+}
+
+// clearSome removes some of the runs whose first event is at a position or after it, those after a place in the order of
+// tenants and first events. It returns the place of the last.
+func (t *tx) clearSome(ctx context.Context, tenant string, place, from int64) (atTenant string, atPlace int64, more bool, err error) {
+	var runs []messages.Ref
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var r messages.Ref
+		err := scan(&r.Tenant, &r.Run, &place)
+		runs, tenant = append(runs, r), r.Tenant
+		return err
+	}, "SELECT tenant, id, first FROM longshore_runs WHERE (tenant, first) >= (?, ?) AND first >= ? ORDER BY tenant, first LIMIT ?", tenant, place, from, clearBatch)
+	if err != nil {
+		return tenant, place, false, err
+	}
+	sums := newSumChanges()
+	if err := t.remove(ctx, runs, sums); err != nil {
+		return tenant, place, false, err
+	}
+	return tenant, place, len(runs) == clearBatch, t.saveSums(ctx, sums)
+}
+
+// hold keeps others from writing until the transaction ends. What is added to a sum is added to what was read of it.
+func (t *tx) hold(ctx context.Context) error {
+	_, err := t.Exec(ctx, "UPDATE longshore_index SET version = version WHERE one = 1")
+	return err
+}
