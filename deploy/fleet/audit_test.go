@@ -17,7 +17,7 @@ import (
 func TestAuditorIsKilled(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, func(*modelCall) reply { return reply{Text: "done"} })
-	w.worker("first")
+	w.worker("bundling")
 	key := filepath.Join(t.TempDir(), "key")
 	made := call(t, nil, "audit", "key", key)
 	if made.code != 0 || !strings.HasPrefix(made.stdout, "lsap_") {

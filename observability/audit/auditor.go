@@ -27,6 +27,7 @@ const (
 	maxWaiting     = 1000    // runs to be compared; beyond it the feed waits
 	maxBuffered    = 4 << 20 // bytes
 	maxReported    = 10_000  // findings of sweeps that are not reported again
+	livePending    = 4096    // messages that follow an end which happened a moment ago
 	retireEvery    = time.Hour
 )
 
@@ -34,7 +35,7 @@ const (
 type Config struct {
 	Store     *Store
 	Bus       *bus.Bus
-	Sealer    runlogs.Sealer // of the logs; default: none
+	Sealer    runlogs.Sealer // of the logs, and of the bodies that the audit keeps; default: none
 	Copier    *Copier        // of a second place; default: none
 	Version   string         // of the program; it stands in the audit
 	Retention time.Duration  // how long entries are kept; default: forever
@@ -49,6 +50,7 @@ type Config struct {
 type Auditor struct {
 	cfg      Config
 	compare  comparer
+	seen     seen
 	waiting  []*job // in the order of the runs' ends
 	jobs     chan *job
 	swept    chan *Comparison
@@ -62,6 +64,8 @@ type Auditor struct {
 type job struct {
 	run      messages.Ref
 	position uint64
+	seen     map[uint64]Hash // of its events, as the feed had them
+	live     bool            // it has just ended
 	done     chan struct{}
 	result   *Comparison // once it is done; nil: not known
 }
@@ -74,7 +78,7 @@ func New(cfg Config) *Auditor {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Auditor{
-		cfg: cfg, compare: comparer{cfg.Bus, runlogs.New(cfg.Bus, runlogs.Config{Sealer: cfg.Sealer}), cfg.Pause}, jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
+		cfg: cfg, compare: newComparer(&cfg), jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
 		reported: map[messages.Ref]*Comparison{},
 	}
 	a.position.Store(cfg.Store.Position())
@@ -106,6 +110,12 @@ func (a *Auditor) Run(ctx context.Context) error {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := a.compare.recent.Run(inner); err != nil { // logs are asked for then
+			a.cfg.Log.WarnContext(inner, "follow the logs of runs", "err", err)
+		}
+		return nil
+	})
 	for range comparers {
 		group.Go(func() error { a.work(inner); return nil })
 	}
@@ -169,19 +179,30 @@ func (a *Auditor) read(ctx context.Context) error {
 // take reads one message. What is in the store already is read again only for the runs that were not compared.
 func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
 	s := a.cfg.Store
-	e, ok := f.Event()
 	m := Message{Position: f.Position, At: f.Time, Subject: f.Subject, Body: f.Data}
-	if ok {
-		m.Run = e.Ref()
+	var e messages.Event // the last of a bundle: all are of one run, and none is its end
+	ok := false
+	var text []byte
+	for e, text = range f.Events() {
+		ok, m.Run = true, e.Ref()
+		if e.Subject != messages.NoRun {
+			a.seen.add(m.Run, e.Number(), text)
+		}
 	}
 	if f.Position > s.Position() {
-		s.Message(m, tenantToken(f.Subject))
+		tenant := tenantToken(f.Subject)
+		if a.cfg.Sealer != nil && a.cfg.Sealer.On() && (ok && holdsData(&e) || !ok && s.tenants[tenant] != nil) {
+			m.seal = func(entry *Entry) error { return entry.seal(ctx, a.cfg.Sealer, tenant) }
+		}
+		if err := s.Message(m, tenant); err != nil {
+			return err
+		}
 		a.entries.Add(1)
 	}
 	if !ok || e.Name() != messages.EventRunFinished || f.Position <= s.ComparedTo() {
 		return nil
 	}
-	j := &job{run: m.Run, position: f.Position, done: make(chan struct{})}
+	j := &job{run: m.Run, position: f.Position, seen: a.seen.take(m.Run), live: f.Pending < livePending, done: make(chan struct{})}
 	if len(a.waiting) >= maxWaiting {
 		select {
 		case <-a.waiting[0].done:
@@ -276,7 +297,7 @@ func (a *Auditor) work(ctx context.Context) {
 		select {
 		case j := <-a.jobs:
 			for ctx.Err() == nil {
-				c, err := a.compare.compare(ctx, j.run, false)
+				c, err := a.compare.ended(ctx, j.run, j.seen, j.live)
 				if err == nil {
 					j.result = c
 					break

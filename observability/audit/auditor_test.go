@@ -30,6 +30,7 @@ type port struct {
 	nc         *nats.Conn
 	bus        *bus.Bus
 	controller *runlog.Controller
+	sealer     runlogs.Sealer // nil: none
 }
 
 func openPort(t *testing.T) *port {
@@ -44,7 +45,7 @@ func openPort(t *testing.T) *port {
 	}
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	logs := runlogs.New(b, runlogs.Config{})
-	return &port{t, nc, b, &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
+	return &port{T: t, nc: nc, bus: b, controller: &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
 }
 
 // begin writes the log of a run that was cancelled before it began, and returns its events.
@@ -80,6 +81,16 @@ func (p *port) publish(run messages.Ref, events []messages.Event) {
 	}
 }
 
+// raw stores events as a program of someone else would, one by one and without ids.
+func (p *port) raw(run messages.Ref, events ...messages.Event) {
+	p.Helper()
+	for i := range events {
+		if _, err := p.nc.Request(run.EventSubject(events[i].Name()), record.AppendEvent(nil, &events[i]), patience); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
 // audit runs an auditor until a folder says what the test waits for.
 func (p *port) audit(dir string, key Key, sweep time.Duration, enough func(sum Summary, entries []string) bool) []string {
 	p.Helper()
@@ -87,7 +98,7 @@ func (p *port) audit(dir string, key Key, sweep time.Duration, enough func(sum S
 	if err != nil {
 		p.Fatal(err)
 	}
-	a := New(Config{Store: s, Bus: p.bus, Version: "test", Commit: time.Millisecond, Pause: time.Millisecond, Sweep: sweep, Settled: time.Nanosecond})
+	a := New(Config{Store: s, Bus: p.bus, Sealer: p.sealer, Version: "test", Commit: time.Millisecond, Pause: time.Millisecond, Sweep: sweep, Settled: time.Nanosecond})
 	ctx, cancel := context.WithCancel(p.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

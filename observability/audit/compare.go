@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -28,9 +29,57 @@ const (
 // comparer compares the events of runs with their logs. An attacker who forges or omits events would have to change the log as
 // well, which only the owner of the run can.
 type comparer struct {
-	bus   *bus.Bus
-	logs  *runlogs.Store
-	pause time.Duration // between tries
+	bus    *bus.Bus
+	logs   *runlogs.Store
+	recent *runlogs.Recent
+	pause  time.Duration // between tries
+}
+
+func newComparer(cfg *Config) comparer {
+	logs := runlogs.New(cfg.Bus, runlogs.Config{Sealer: cfg.Sealer})
+	return comparer{cfg.Bus, logs, logs.Recent(), cfg.Pause}
+}
+
+// ended compares what was seen of the events and of the log of a run that has ended, and if that is not the same, or not all, what is stored. An
+// error is that of NATS.
+func (c *comparer) ended(ctx context.Context, run messages.Ref, seen map[uint64]Hash, live bool) (*Comparison, error) {
+	if len(seen) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, compareTimeout)
+		defer cancel()
+		out := &Comparison{Outcome: OutcomeComplete, run: run}
+		want, err := c.recently(ctx, run, out, live)
+		if err != nil {
+			*out = Comparison{Outcome: OutcomeComplete, run: run}
+			want, err = c.stored(ctx, run, out, false)
+		}
+		if err == nil && out.Entries > 0 && maps.Equal(want, seen) {
+			return out, nil
+		}
+	}
+	return c.compare(ctx, run, false)
+}
+
+// How often a log is looked for that may be on its way: the end of a run is stored before its event, but comes by another consumer.
+const (
+	recentTries = 20
+	recentPause = 10 * time.Millisecond
+)
+
+// recently are the hashes of the events that a log gives, as it came. An error says that it must be read. The log of a run that ended long ago will
+// come no more, so it is waited for only if some of it has come, or with live.
+func (c *comparer) recently(ctx context.Context, run messages.Ref, out *Comparison, live bool) (map[uint64]Hash, error) {
+	for range recentTries {
+		if log, ok := c.recent.Take(ctx, run); ok {
+			return derived(run, log, runlog.Tail, out)
+		}
+		if !live && !c.recent.Holds(run) {
+			break
+		}
+		if err := bus.Pause(ctx, recentPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, runlog.ErrNotFound
 }
 
 // compare compares a run that has ended, or with through those of its events that its log says are stored. An error is
@@ -58,7 +107,7 @@ func (c *comparer) compare(ctx context.Context, run messages.Ref, through bool) 
 
 func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*Comparison, error) {
 	out := &Comparison{Outcome: OutcomeComplete, run: run}
-	want, err := c.derived(ctx, run, out, through)
+	want, err := c.stored(ctx, run, out, through)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -74,21 +123,19 @@ func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*C
 		if err != nil {
 			return nil, fmt.Errorf("compare %s: %w", run, err)
 		}
-		e, ok := f.Event()
-		if !ok {
-			continue // it stands in the chain as what it is
-		}
-		n := e.Number()
-		sum, expected := want[n]
-		if !expected {
-			if !through {
-				out.note(&out.Extra, n)
+		for e, text := range f.Events() { // what is none stands in the chain as what it is
+			n := e.Number()
+			sum, expected := want[n]
+			if !expected {
+				if !through {
+					out.note(&out.Extra, n)
+				}
+				continue
 			}
-			continue
-		}
-		right := sum == sha256.Sum256(f.Data)
-		if before, again := seen[n]; !again || before {
-			seen[n] = right // all that are stored must be
+			right := sum == sha256.Sum256(text)
+			if before, again := seen[n]; !again || before {
+				seen[n] = right // all that are stored must be
+			}
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(want)) {
@@ -103,19 +150,24 @@ func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*C
 	return out, nil
 }
 
-// derived are the hashes of the events that a log gives.
-func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Comparison, through bool) (map[uint64]Hash, error) {
-	want := map[uint64]Hash{}
+// stored are the hashes of the events that a log gives as it is stored.
+func (c *comparer) stored(ctx context.Context, run messages.Ref, out *Comparison, through bool) (map[uint64]Hash, error) {
 	limit := uint64(runlog.Tail)
 	if through {
 		last, ok, err := c.logs.Last(ctx, run)
 		if err != nil || !ok {
-			return want, err
+			return nil, err
 		}
 		limit = last.Head.EventsThrough
 	}
+	return derived(run, c.logs.Read(ctx, run, 0, limit), limit, out)
+}
+
+// derived are the hashes of the events of the entries up to limit.
+func derived(run messages.Ref, log iter.Seq2[record.Entry, error], limit uint64, out *Comparison) (map[uint64]Hash, error) {
+	want := map[uint64]Hash{}
 	var text []byte
-	for e, err := range c.logs.Read(ctx, run, 0, limit) {
+	for e, err := range log {
 		if err != nil {
 			return nil, err
 		}

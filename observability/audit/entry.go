@@ -60,8 +60,9 @@ type Entry struct {
 	Kind      Kind            `json:"kind"`
 	Position  uint64          `json:"position"` // sequence in EVENTS
 	Subject   string          `json:"subject,omitempty"`
-	Body      json.RawMessage `json:"body,omitempty"` // byte for byte
-	Raw       []byte          `json:"raw,omitempty"`  // in its place, of what is not JSON in a line
+	Body      json.RawMessage `json:"body,omitempty"`   // byte for byte
+	Raw       []byte          `json:"raw,omitempty"`    // in its place, of what is not JSON in a line
+	Sealed    []byte          `json:"sealed,omitempty"` // in place of both, encrypted with the key of the tenant: the hash is over what stands here
 	Hash      Hash            `json:"hash"`
 	Key       string          `json:"key,omitempty"` // of the signature, which only entries of the heads have
 	Signature []byte          `json:"signature,omitempty"`
@@ -69,17 +70,28 @@ type Entry struct {
 
 // message sets subject and body, whatever they are.
 func (e *Entry) message(subject string, body []byte) {
-	if len(body) > maxBody {
-		sum := Hash(sha256.Sum256(body))
-		body = []byte(`{"omitted":{"size":` + strconv.Itoa(len(body)) + `,"sha256":"` + sum.String() + `"}}`)
-		e.Kind = KindForeign
-	}
 	e.Subject = strings.ToValidUTF8(subject, "\uFFFD")
+	if len(body) > maxBody {
+		e.omit(body)
+		e.Kind = KindForeign
+		return
+	}
+	e.set(body)
+}
+
+func (e *Entry) set(body []byte) {
+	e.Body, e.Raw, e.Sealed = nil, nil, nil
 	if isLine(body) {
 		e.Body = body
 	} else {
 		e.Raw = body
 	}
+}
+
+// omit keeps the hash of a body in its place.
+func (e *Entry) omit(body []byte) {
+	sum := Hash(sha256.Sum256(body))
+	e.set([]byte(`{"omitted":{"size":` + strconv.Itoa(len(body)) + `,"sha256":"` + sum.String() + `"}}`))
 }
 
 // isLine reports whether text is JSON that comes out of a line of JSON as it went in.
@@ -109,6 +121,9 @@ func (e *Entry) sum(chain string) Hash {
 	part([]byte(e.Subject))
 	part(e.Body)
 	part(e.Raw)
+	if len(e.Sealed) > 0 { // entries of before have no such part
+		part(e.Sealed)
+	}
 	return Hash(h.Sum(nil))
 }
 
@@ -137,6 +152,11 @@ func (e *Entry) appendLine(b []byte) []byte {
 	if len(e.Raw) > 0 {
 		b = append(b, `,"raw":`...)
 		text, _ := json.Marshal(e.Raw) // bytes always encode
+		b = append(b, text...)
+	}
+	if len(e.Sealed) > 0 {
+		b = append(b, `,"sealed":`...)
+		text, _ := json.Marshal(e.Sealed) // likewise
 		b = append(b, text...)
 	}
 	b = append(b, `,"hash":"`...)

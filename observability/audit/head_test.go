@@ -16,7 +16,9 @@ func TestManyTenants(t *testing.T) {
 	s := openStore(t, cfg)
 	for i := range uint64(tenants) {
 		run := messages.Ref{Tenant: fmt.Sprintf("t%d", i), Run: "r"}
-		s.Message(Message{Position: i + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant)
+		if err := s.Message(Message{Position: i + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Commit(); err != nil {
 		t.Fatal(err)
@@ -27,7 +29,9 @@ func TestManyTenants(t *testing.T) {
 	// The next day has a segment of its own, which begins with all of them.
 	now.now = now.now.Add(24 * time.Hour)
 	run := messages.Ref{Tenant: "t0", Run: "r"}
-	s.Message(Message{Position: tenants + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant)
+	if err := s.Message(Message{Position: tenants + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -91,20 +91,27 @@ type Message struct {
 	Subject  string
 	Body     []byte
 	Run      messages.Ref // of the event; without a tenant: it is none
+
+	seal func(*Entry) error // the body; nil: it is kept as it is
 }
 
 // Message adds the message that follows the last one. What is no event stands in the chain of its tenant if there is
-// one, and else beside the heads: junk makes no chains.
-func (s *Store) Message(m Message, tenant string) {
-	if m.Position > s.position+1 && s.position > 0 {
-		s.gap(s.position+1, m.Position-1)
-	}
-	s.position = m.Position
+// one, and else beside the heads: junk makes no chains. An error says that it could not be encrypted, and that nothing was added.
+func (s *Store) Message(m Message, tenant string) error {
 	e := Entry{At: m.At, Kind: KindEvent, Position: m.Position}
 	if m.Run.Tenant == "" {
 		e.Kind = KindForeign
 	}
 	e.message(m.Subject, m.Body)
+	if m.seal != nil {
+		if err := m.seal(&e); err != nil {
+			return err
+		}
+	}
+	if m.Position > s.position+1 && s.position > 0 {
+		s.gap(s.position+1, m.Position-1)
+	}
+	s.position = m.Position
 	switch {
 	case m.Run.Tenant != "":
 		s.add(s.tenant(m.Run.Tenant), &e)
@@ -114,6 +121,7 @@ func (s *Store) Message(m Message, tenant string) {
 		e.At = s.cfg.Now()
 		s.addHead(&e)
 	}
+	return nil
 }
 
 // gap notes that messages were gone before they could be read.

@@ -63,7 +63,9 @@ func fill(s *Store, stream []Message, every int) error {
 		if m.Position <= s.Position() {
 			continue
 		}
-		s.Message(m, tenantIn(&m))
+		if err := s.Message(m, tenantIn(&m)); err != nil {
+			return err
+		}
 		if m.Position%10 == 0 && m.Run.Tenant != "" {
 			c := Comparison{Outcome: OutcomeComplete, Entries: 1, run: m.Run}
 			if err := s.Compared(&c, m.Position); err != nil {

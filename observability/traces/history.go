@@ -44,11 +44,19 @@ func (h *history) of(ctx context.Context, run messages.Ref, name string, since t
 		return known.events, nil
 	}
 	r := reading{since: since}
-	for e, err := range events.New(h.bus).Events(ctx, subject, since) {
-		if err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", name, run, err)
+	subjects := []string{subject}
+	if messages.Bundled(name) {
+		subjects = append(subjects, run.EventSubject(messages.NameBundle))
+	}
+	for _, of := range subjects {
+		for e, err := range events.New(h.bus).Events(ctx, of, since) {
+			if err != nil {
+				return nil, fmt.Errorf("read %s of %s: %w", name, run, err)
+			}
+			if e.Name() == name {
+				r.events = append(r.events, e)
+			}
 		}
-		r.events = append(r.events, e)
 	}
 	slices.SortStableFunc(r.events, func(a, b messages.Event) int { return cmp.Compare(a.Number(), b.Number()) })
 	h.read[subject] = r

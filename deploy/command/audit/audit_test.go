@@ -195,13 +195,25 @@ func TestAuditOfAFleet(t *testing.T) {
 	if stdout, stderr, err := command(t, "export", "--dir", s.Dir, "--tenant", "unknown"); err != nil || stdout != "" || stderr != "no such entries\n" {
 		t.Errorf("%s %s %v", stdout, stderr, err)
 	}
+	// What the run was told is encrypted, and is opened for those who have the keyset.
+	if stdout, _, err = command(t, "export", "--dir", s.Dir, "--run", "one", "-o", "json"); err != nil || strings.Contains(stdout, "hello") || !strings.Contains(stdout, `"sealed":"`) {
+		t.Errorf("%s %v", stdout, err)
+	}
+	var missing *settings.Error
+	if _, _, err = command(t, "export", "--dir", s.Dir, "--open"); !errors.As(err, &missing) || !strings.Contains(err.Error(), "LONGSHORE_KEYSET is missing") {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("LONGSHORE_KEYSET", s.Keyset)
+	if stdout, _, err = command(t, "export", "--dir", s.Dir, "--run", "one", "--open", "-o", "json"); err != nil || !strings.Contains(stdout, "hello") || strings.Contains(stdout, `"sealed":"`) {
+		t.Errorf("%s %v", stdout, err)
+	}
 	// An attacker changes an entry.
 	segment := filepath.Join(s.Dir, "tenants", "default", "00000000000000000001.jsonl")
 	body, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := bytes.Replace(body, []byte("hello"), []byte("hullo"), 1)
+	changed := bytes.Replace(body, []byte(`"sealed":"/0xTMQ`), []byte(`"sealed":"/0xTMR`), 1)
 	if err := os.WriteFile(segment, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,23 @@ package audit
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/keyring"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability/audit"
 )
@@ -27,10 +34,12 @@ func exportCommand(environ func() []string) *cobra.Command {
 	var f filter
 	var since string
 	var output render.Format
+	open := false
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write entries of the audit, verified as they are read",
 		Long: "Write the entries of a run, of a tenant, or all, one per line. All chains are verified while they are read: findings\n" +
-			"go to stderr, and the command exits with 1.",
+			"go to stderr, and the command exits with 1. What is encrypted is written so, unless --open opens it: that needs\n" +
+			"LONGSHORE_KEYSET, and a NATS user such as the auditor's.",
 		Example: "  longshore audit export --dir audit --tenant acme --run 01KDZ6XV00000000000000000A\n" +
 			"  longshore audit export --dir audit --since 24h -o json",
 		Args: cobra.NoArgs,
@@ -47,7 +56,10 @@ func exportCommand(environ func() []string) *cobra.Command {
 					return render.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
 				}
 			}
-			return f.export(cmd, cfg, output.JSON)
+			if !open {
+				return f.export(cmd, cfg, output.JSON, nil)
+			}
+			return withKeys(cmd.Context(), environ(), func(keys *keyring.Keyring) error { return f.export(cmd, cfg, output.JSON, keys) })
 		},
 	}
 	p.flags(cmd, environ)
@@ -55,6 +67,7 @@ func exportCommand(environ func() []string) *cobra.Command {
 	set.StringVar(&f.run, "run", "", "only of this run")
 	set.StringVar(&f.tenant, "tenant", "", "only of this tenant")
 	set.StringVar(&since, "since", "", "only entries since a time such as 2026-01-02T15:04:05Z, or of the last duration such as 24h")
+	set.BoolVar(&open, "open", false, "open what is encrypted")
 	set.VarP(&output, "output", "o", "text or json: one entry per line")
 	return cmd
 }
@@ -82,7 +95,47 @@ func (f *filter) fits(e *audit.Entry) bool {
 	return !e.At.Before(f.since)
 }
 
-func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool) error {
+// withKeys runs a function with the keys of tenants.
+func withKeys(ctx context.Context, environ []string, do func(*keyring.Keyring) error) error {
+	if err := settings.NeedNATS(environ, "the keys of tenants are on NATS"); err != nil {
+		return err
+	}
+	var s settings.Audit
+	if err := settings.Read(&s, environ); err != nil {
+		return err
+	}
+	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	b, err := bus.Open(ctx, nc, bus.Config{Streams: []string{}})
+	if err != nil {
+		return err
+	}
+	keys, err := fleet.Keys(b, &s.Encryption)
+	if err != nil {
+		return err
+	}
+	if !keys.On() {
+		return settings.Errorf("LONGSHORE_KEYSET is missing: --open needs the keyset of the fleet")
+	}
+	return do(keys)
+}
+
+// opened opens what is encrypted, if there are keys. What a destroyed key has encrypted stays as it is, as all that needs no key.
+func opened(ctx context.Context, e *audit.Entry, tenant string, keys *keyring.Keyring) error {
+	if keys == nil {
+		return nil
+	}
+	err := e.Open(ctx, keys, tenant)
+	if errors.Is(err, audit.ErrNotSealed) || errors.Is(err, record.ErrUnreadable) {
+		return nil
+	}
+	return err
+}
+
+func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool, keys *keyring.Keyring) error {
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	cfg.Tenant = f.tenant
 	written := false
@@ -92,6 +145,9 @@ func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool)
 	cfg.Entry = func(tenant string, e *audit.Entry) error {
 		if !f.fits(e) {
 			return nil
+		}
+		if err := opened(cmd.Context(), e, tenant, keys); err != nil {
+			return fmt.Errorf("open entry %d of tenant %s: %w", e.N, tenant, err)
 		}
 		text := told(tenant, e)
 		if asJSON {
@@ -130,6 +186,9 @@ func told(tenant string, e *audit.Entry) string {
 
 // about is who did what, where an event says so.
 func about(e *audit.Entry) string {
+	if len(e.Sealed) > 0 {
+		return "(encrypted)"
+	}
 	if e.Kind != audit.KindEvent {
 		return strict.Clip(string(e.Body), 256)
 	}
