@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/longshore-run/longshore/sandbox/process/confine"
 )
@@ -29,6 +31,32 @@ func AboveOwn(own string) (string, error) { return aboveOwn(own) }
 func LimitGroup(dir string, l Limits) error { return (&group{dir: dir}).limit(l) }
 
 func OutOfMemory(dir string) bool { return (&group{dir: dir}).outOfMemory() }
+
+// ParseStat reads what the kernel says of a process, and SinceBoot is the time by its clock.
+func ParseStat(text string) (parent, group int, began time.Duration, ok bool) {
+	p, ok := parseStat(text)
+	return p.parent, p.group, p.began, ok
+}
+
+func SinceBoot() time.Duration { return sinceBoot() }
+
+// MemoryOfPrograms adds up the memory of the programs that this process has started. What confines them is not one: until it executes the
+// program, it may share the memory of this process.
+func MemoryOfPrograms() (total int64) {
+	below := map[int][]int{}
+	for _, p := range processes() {
+		below[p.parent] = append(below[p.parent], p.pid)
+	}
+	self, _ := os.Readlink("/proc/self/exe")
+	for next := below[os.Getpid()]; len(next) > 0; next = next[1:] {
+		next = append(next, below[next[0]]...)
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", next[0]))
+		if err == nil && exe != self && filepath.Base(exe) != confine.Name {
+			total += resident(next[0])
+		}
+	}
+	return total
+}
 
 // GroupOfChild starts a child in the group of a folder and returns what the kernel says of its groups.
 func (n *Native) GroupOfChild(dir string) (string, error) {

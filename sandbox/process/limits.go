@@ -7,7 +7,7 @@ type Limits struct {
 	Wall         time.Duration // From start to SIGTERM. Default 30 s.
 	Grace        time.Duration // From SIGTERM to SIGKILL. Default 2 s.
 	CPU          time.Duration // CPU time of each process, in whole seconds, rounded up. Default 10 s.
-	Memory       int64         // Bytes of private memory of each process; with [LayerCgroup] also of all together. Default 512 MiB.
+	Memory       int64         // Bytes of private memory of each process, and of all together; see [MemoryLimit]. Default 512 MiB.
 	AddressSpace int64         // Bytes of addresses of each process, reserved ones and shared memory included. Default 4 GiB.
 	Processes    int           // Processes and threads at once, where [LayerProcesses] is enforced. Default 64.
 	OpenFiles    int           // Open files of each process. Default 256.

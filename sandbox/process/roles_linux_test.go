@@ -214,7 +214,7 @@ func needsRoot(t *testing.T) {
 func TestAttacksAsAnotherUser(t *testing.T) {
 	needsRoot(t)
 	again(t, rerun{
-		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced|TestMemoryIsTheProgramsOwn)$",
+		tests:   "^(TestAttacks|TestWorkerIsHidden|TestManyAtOnce|TestKilledWorker|TestWorkspaceIsReplaced|TestMemoryIsTheProgramsOwn|TestMemoryOfAllProcesses)$",
 		starter: true, attr: asAnotherUser(),
 	})
 }
@@ -223,10 +223,10 @@ func TestAttacksAsAnotherUser(t *testing.T) {
 func TestAttacksWithoutNamespaces(t *testing.T) {
 	needsRoot(t)
 	t.Run("refused by a filter", func(t *testing.T) {
-		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces)$", role: "no-clone", mode: "landlock", attr: asAnotherUser()})
+		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces|TestMemoryOfAllProcesses)$", role: "no-clone", mode: "landlock", attr: asAnotherUser()})
 	})
 	t.Run("none allowed", func(t *testing.T) {
-		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces)$", role: "no-user-namespaces", mode: "landlock", starter: true, attr: &syscall.SysProcAttr{
+		again(t, rerun{tests: "^(TestAttacks|TestRequiredNamespaces|TestMemoryOfAllProcesses)$", role: "no-user-namespaces", mode: "landlock", starter: true, attr: &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{HostID: 0, Size: 1}, {ContainerID: unprivileged, HostID: unprivileged, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{HostID: 0, Size: 1}, {ContainerID: unprivileged, HostID: unprivileged, Size: 1}}, GidMappingsEnableSetgroups: true,

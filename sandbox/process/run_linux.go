@@ -124,6 +124,7 @@ type running struct {
 	began     time.Time
 	refused   error // the program was not started
 	workerRSS int64 // KiB
+	over      bool  // it had too much memory when that was last measured: what is shared is counted twice if a process ends meanwhile
 }
 
 // untilEnd begins the program, follows it, and returns when everything that belongs to it has ended.
@@ -221,6 +222,11 @@ func (r *running) follow() (*os.ProcessState, error) {
 	defer wall.Stop()
 	disk := time.NewTimer(diskEvery)
 	defer disk.Stop()
+	memory := time.NewTimer(memoryEvery)
+	defer memory.Stop()
+	if r.place.group != nil {
+		memory.Stop()
+	}
 	output, canceled := r.streams.read(), r.ctx.Done()
 	var state *os.ProcessState
 	var err error
@@ -252,6 +258,15 @@ func (r *running) follow() (*os.ProcessState, error) {
 				continue
 			}
 			disk.Reset(max(diskEvery, 20*time.Since(began)))
+		case <-memory.C:
+			began := time.Now()
+			over := state == nil && r.oversized()
+			if over && r.over {
+				r.kill(true, MemoryLimit)
+				continue
+			}
+			r.over = over
+			memory.Reset(max(memoryEvery, memoryShare*time.Since(began)))
 		case <-exited:
 			exited = nil
 			for last := range reports { // ends with the child

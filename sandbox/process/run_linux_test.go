@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/sandbox/process"
 )
@@ -65,7 +66,12 @@ func TestManyAtOnce(t *testing.T) {
 				}
 			})
 		}
+		sampled := make(chan int64)
+		ended := make(chan struct{})
+		go func() { sampled <- mostMemory(ended) }()
 		done.Wait()
+		close(ended)
+		together := <-sampled
 		close(errs)
 		for err := range errs {
 			t.Error(err)
@@ -80,7 +86,10 @@ func TestManyAtOnce(t *testing.T) {
 		} else if largest.Load() > limit+code || least.Load() < limit/2 {
 			t.Errorf("programs used %d to %d bytes, the limit is %d", least.Load(), largest.Load(), limit)
 		}
-		t.Logf("%d calls: at most %d at once, %d to %d MiB each", calls, most.Load(), least.Load()>>20, largest.Load()>>20)
+		if together < limit/2 || together > int64(runtime.NumCPU())*(limit+code) {
+			t.Errorf("all together had %d bytes at some time, the limit of each is %d", together, limit)
+		}
+		t.Logf("%d calls: at most %d at once, %d to %d MiB each, at most %d MiB together", calls, most.Load(), least.Load()>>20, largest.Load()>>20, together>>20)
 		if running, waiting := a.Load(); running != 0 || waiting != 0 {
 			t.Errorf("%d run and %d wait after the end", running, waiting)
 		}
@@ -88,6 +97,20 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("the worker grew by %d bytes", grown)
 		}
 	})
+}
+
+// mostMemory is the most that the programs which this process has started were seen to have together, until ended is closed.
+func mostMemory(ended <-chan struct{}) (most int64) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return most
+		case <-tick.C:
+			most = max(most, process.MemoryOfPrograms())
+		}
+	}
 }
 
 // The memory of a program is its own, and not the worker's, from which it was started.

@@ -87,7 +87,7 @@ const (
 	Exited      Reason = "exited"       // By itself, with whatever exit code or signal.
 	Timeout     Reason = "timeout"      // Limits.Wall was over.
 	CPULimit    Reason = "cpu_limit"    // Limits.CPU was used up.
-	MemoryLimit Reason = "memory_limit" // The kernel killed it for its memory. Without [LayerCgroup] allocations fail instead.
+	MemoryLimit Reason = "memory_limit" // Its processes together had more than Limits.Memory. To a process alone more is refused.
 	FileLimit   Reason = "file_limit"   // It wrote a file larger than Limits.FileSize.
 	DiskLimit   Reason = "disk_limit"   // The workspace, or the temporary folder, held more than it may.
 	OutputLimit Reason = "output_limit" // It wrote more than Limits.Output.

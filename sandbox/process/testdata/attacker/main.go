@@ -140,6 +140,24 @@ func main() {
 		t.add("memfd", err)
 		t.add("shmget", call(unix.SYS_SHMGET, 0, 1<<20, 0o1600))
 		t.add("mq_open", call(unix.SYS_MQ_OPEN, ptr("x"), unix.O_CREAT|unix.O_RDWR, 0o600, 0))
+	case "crowd": // processes that each have memory of their own, or share that of the first
+		size, _ := strconv.Atoi(args[1])
+		most, _ := strconv.Atoi(args[2])
+		region, err := unix.Mmap(-1, 0, size<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		t.add("mmap", err)
+		touch(region)
+		for range most {
+			pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			for pid == 0 && errno == 0 {
+				if args[0] == "own" {
+					touch(region)
+				}
+				_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+			}
+			t.add("fork", errno)
+		}
+		wait, _ := time.ParseDuration(args[3])
+		time.Sleep(wait)
 	case "fill":
 		chunk, _ := strconv.Atoi(args[1])
 		count, _ := strconv.Atoi(args[2])
@@ -285,6 +303,13 @@ func attackWorker(t tries, worker int) {
 	set.Set(0)
 	t.add("sched_setaffinity", unix.SchedSetaffinity(worker, &set))
 	t.add("ioprio_set", call(unix.SYS_IOPRIO_SET, 1, uintptr(worker), 0))
+}
+
+// touch makes each page of a region the process's own.
+func touch(region []byte) {
+	for i := 0; i < len(region); i += 4096 {
+		region[i]++
+	}
 }
 
 // fork starts a copy of this process that does nothing, or ends at once.
