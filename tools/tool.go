@@ -62,6 +62,8 @@ type Call struct {
 	Session string
 	// Grants are what the run's agent leaves of what the operator granted. A tool that reaches anything outside keeps to both.
 	Grants messages.Grants
+	// Memories reports whether the run's agent may reach a collection of long-term memory, of those that the operator grants. It may be nil: each.
+	Memories func(collection string) bool
 	// Delegate says to whom the run's agent may hand sub-tasks; nil: to no agent.
 	Delegate *messages.Delegate
 	// Reach returns an error, fit for a model, when the rules of the run forbid a host that is not in the arguments, as hosts.Endpoint
@@ -87,6 +89,9 @@ type Call struct {
 	// Remember returns what of a text a memory may keep, as the rules of the run have it: all, all but keys and personal data, or
 	// nothing, when ok is false. A tool that writes to a memory asks before. It may be nil: all.
 	Remember func(text string) (kept string, ok bool)
+	// Retain is the longest that a memory may hold what the call writes to a collection, as the rules of the run have it; 0: as long as the call
+	// asks. It may be nil.
+	Retain func(collection string) time.Duration
 }
 
 // Result is what the model is told.

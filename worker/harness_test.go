@@ -168,7 +168,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		LiveOutput: func(run messages.Ref, step, attempt int, call messages.ToolCall, shown *record.Shown) runner.LiveOutput {
 			return text.OpenOutput(run, step, attempt, call, shown)
 		},
-		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels, Memory: h.memory,
+		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Rates: granted, Policies: h.policies, Labels: cfg.Labels, Memory: h.memory, Budget: cfg.Memory,
 	})
 	if cfg.Tools == nil {
 		cfg.Tools = set.Names

@@ -14,7 +14,7 @@ const maxBegun = 1024
 
 // register answers requests for the list of workers until ctx ends. The worker works even if it cannot be asked.
 func (w *Worker) register(ctx context.Context, drain context.CancelFunc) {
-	err := w.cfg.Fleet.Serve(ctx, w.id, w.status, func() {
+	err := w.cfg.Fleet.Serve(ctx, w.id, w.answer, func() {
 		w.cfg.Log.InfoContext(ctx, "asked to drain")
 		w.draining.Store(true)
 		drain()
@@ -78,6 +78,9 @@ func (w *Worker) tried(trials int) {
 // say publishes the status once. It may be lost; the next one follows.
 func (w *Worker) say(ctx context.Context, status messages.WorkerStatus) {
 	status.Begun = nil // sent only in answers to requests
+	if m := status.Memory; m != nil {
+		m.Runs = nil // too
+	}
 	if err := w.cfg.Fleet.Announce(status); err != nil {
 		w.cfg.Log.DebugContext(ctx, "announce the worker", "err", err)
 	}
@@ -100,6 +103,18 @@ func (w *Worker) listen(ctx context.Context, background *sync.WaitGroup) {
 	}
 }
 
+// answer is the status for those who ask for it.
+func (w *Worker) answer(details bool) messages.WorkerStatus {
+	s := w.status()
+	if w.cfg.Models != nil {
+		s.Models = w.cfg.Models()
+	}
+	if details && w.cfg.Specs != nil {
+		s.Specs = w.cfg.Specs()
+	}
+	return s
+}
+
 // status returns the worker's own status.
 func (w *Worker) status() messages.WorkerStatus { return w.describe(w.fetch.Trials()) }
 
@@ -112,8 +127,17 @@ func (w *Worker) describe(trials int) messages.WorkerStatus {
 	return messages.WorkerStatus{
 		Name: w.cfg.Name, ID: w.id, Host: host, Version: w.cfg.Version, Since: w.since,
 		Slots: w.cfg.Slots, Busy: w.fetch.Busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
-		Tools: w.tools(), Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained,
+		Tools: w.tools(), Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained, Memory: w.memory(),
 	}
+}
+
+// memory is what the runs hold.
+func (w *Worker) memory() *messages.WorkerMemory {
+	if w.cfg.Memory == nil {
+		return nil
+	}
+	s := w.cfg.Memory.Stats()
+	return &messages.WorkerMemory{Limit: s.Limit, Used: s.Used, Waiting: s.Waiting, Runs: w.cfg.Memory.Waiting(messages.MaxWorkerRuns)}
 }
 
 // tools are those that are offered now.

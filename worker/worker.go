@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/fetch"
+	"github.com/longshore-run/longshore/worker/memorylimit"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -42,17 +43,20 @@ type Config struct {
 	Fleet        *roster.Fleet  // through which the worker speaks. Default: that of Bus
 	Controller   *runlog.Controller
 	Runner       *runner.Runner
-	Slots        int             // runs worked at once; default 64
-	DrainTimeout time.Duration   // how long a stop waits for steps to end before it aborts them; default 30 s
-	Look         time.Duration   // between two looks at all lanes, about; hints may be lost. Default 3.5 s
-	Log          *slog.Logger    // default: discard
-	Name         string          // that the worker is listed with. Default: its id
-	Version      string          // of the program, that it is listed with
-	Caps         *quotas.Caps    // those of the Runner's Controller; nil: nothing is capped or paused
-	Clock        *bus.Clock      // that of the Controller; nil: this machine's clock is trusted
-	Roster       *roster.Roster  // the other workers, as the Runner knows them; nil: it knows of none
-	Tools        func() []string // names of what the Runner offers now, that it is listed with; nil: none. It returns at once
+	Slots        int                          // runs worked at once; default 64
+	DrainTimeout time.Duration                // how long a stop waits for steps to end before it aborts them; default 30 s
+	Look         time.Duration                // between two looks at all lanes, about; hints may be lost. Default 3.5 s
+	Log          *slog.Logger                 // default: discard
+	Name         string                       // that the worker is listed with. Default: its id
+	Version      string                       // of the program, that it is listed with
+	Caps         *quotas.Caps                 // those of the Runner's Controller; nil: nothing is capped or paused
+	Clock        *bus.Clock                   // that of the Controller; nil: this machine's clock is trusted
+	Roster       *roster.Roster               // the other workers, as the Runner knows them; nil: it knows of none
+	Tools        func() []string              // names of what the Runner offers now, that it is listed with; nil: none. It returns at once
+	Specs        func() []messages.ToolSpec   // the same in full, for those who ask; nil: none
+	Models       func() []messages.ModelState // how calls of models go, for those who ask; nil: that is not told
 	Labels       messages.Labels
+	Memory       *memorylimit.Budget // that of the Runner: no task is taken for which it has no room. nil: there always is
 	// Alone: no other worker will ever come, so runs that need what this one lacks fail instead of waiting. Without a Roster
 	// it is always so.
 	Alone bool
@@ -109,7 +113,7 @@ func New(cfg Config) *Worker {
 	}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.fetch = fetch.New(fetch.Config{
-		Queue: w.queue, Slots: cfg.Slots, Look: cfg.Look, Caps: cfg.Caps, Log: cfg.Log, Held: w.held.lanes, Discard: w.discard, News: w.tried,
+		Queue: w.queue, Slots: cfg.Slots, Look: cfg.Look, Caps: cfg.Caps, Log: cfg.Log, Held: w.held.lanes, Discard: w.discard, News: w.tried, Memory: cfg.Memory,
 	})
 	return w
 }
@@ -438,42 +442,4 @@ func (w *Worker) errand(ctx context.Context, d *taskqueue.Delivery, run messages
 		return
 	}
 	w.ack(ctx, d)
-}
-
-// sweep looks at every run, which may take longer than the queue waits for a sign of life.
-func (w *Worker) sweep(ctx context.Context, d *taskqueue.Delivery) error {
-	if !w.sweeping.TryLock() {
-		return nil // the one that continues will do
-	}
-	defer w.sweeping.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	var beating sync.WaitGroup
-	defer beating.Wait()
-	defer cancel()
-	beating.Go(func() {
-		ticker := time.NewTicker(w.beatEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				if err := d.Renew(ctx); err != nil && ctx.Err() == nil {
-					w.cfg.Log.DebugContext(ctx, "heartbeat of a sweep", "err", err)
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	stop := context.AfterFunc(w.running, cancel) //nolint:contextcheck // a worker that stops leaves the rest to the next sweep
-	defer stop()
-	repaired, err := w.cfg.Controller.Sweep(ctx, w.cfg.Logs.Runs(ctx))
-	if err != nil && w.running.Err() != nil {
-		return nil // the worker stops, and leaves the rest to the next sweep
-	}
-	if err != nil {
-		w.cfg.Log.WarnContext(ctx, "sweep", "repaired", repaired, "err", err)
-		return nil // the next one comes anyway
-	}
-	w.cfg.Log.InfoContext(ctx, "swept", "repaired", repaired)
-	return nil
 }

@@ -59,7 +59,7 @@ func (r *Ran) Ending() string {
 	case process.FileLimit:
 		return stopped("it wrote a file that is larger than it may be")
 	case process.DiskLimit:
-		return stopped("its files together are larger than they may be")
+		return stopped("its files together are larger, or more, than they may be")
 	case process.OutputLimit:
 		return stopped("it wrote more output than it may")
 	case process.Violation:

@@ -242,21 +242,22 @@ func (s *State) inputTokens(a *CallModel) int64 {
 	if n := len(s.ModelCalls); n > 0 && s.ModelCalls[n-1].Usage.Input > 0 {
 		for i, m := range slices.Backward(s.Transcript) {
 			if m.Role == messages.RoleAssistant {
-				sent := size(s.Transcript[:i], a.Tools) + size(s.Recalled, nil)
+				before, _ := s.said()
+				for j := range s.Transcript[i:] { // the reply, and what came after it
+					before -= sizeOf(s.Transcript[i+j].Content)
+				}
+				sent := before + sizeOfTools(a.Tools)
 				perByte = min(float64(s.ModelCalls[n-1].Usage.Input)/float64(max(sent, 1)), maxPerByte)
 				break
 			}
 		}
 	}
-	return int64(math.Ceil(float64(size(a.Messages, a.Tools)) * perByte))
+	return int64(math.Ceil(float64(s.tallyOf(a.Messages).text+sizeOfTools(a.Tools)) * perByte))
 }
 
-// size is about how many bytes of text a request holds.
-func size(ms []messages.Message, specs []messages.ToolSpec) int {
+// sizeOfTools is about how many bytes of text they are in a request.
+func sizeOfTools(specs []messages.ToolSpec) int {
 	n := 0
-	for i := range ms {
-		n += sizeOf(ms[i].Content)
-	}
 	for i := range specs {
 		n += len(specs[i].Name) + len(specs[i].Description) + len(specs[i].InputSchema)
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
@@ -187,10 +186,7 @@ func (s *State) told(r *record.ToolReturned) {
 	case s.MetaBytes+len(r.Meta) > maxMetas:
 		s.MetaLost++
 	default:
-		if s.Meta == nil {
-			s.Meta = map[string]json.RawMessage{}
-		}
-		s.Meta[CallKey(r.Step, r.Result.CallID)] = r.Meta
+		s.Meta.add(CallKey(r.Step, r.Result.CallID), r.Meta)
 		s.MetaBytes += len(r.Meta)
 	}
 }

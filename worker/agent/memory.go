@@ -13,6 +13,7 @@ import (
 // remember folds what a call changed in memories. How many notes made room for others follows from the notes.
 func (s *State) remember(r *record.MemoryWritten) {
 	s.Learned = s.Learned || r.Learned
+	s.embedded(r.Embedded)
 	for _, c := range r.Changes {
 		if c.Memory == messages.MemoryScratchpad {
 			switch c.Op {
@@ -25,6 +26,18 @@ func (s *State) remember(r *record.MemoryWritten) {
 		if len(s.MemoryDeltas) < messages.MaxMemoryDeltas {
 			s.MemoryDeltas = append(s.MemoryDeltas, record.Brief(c))
 		}
+	}
+}
+
+// embedded adds what texts took that were given vectors: tokens of the run's input, and their cost if it is known. A model for vectors that has no
+// price, such as one of the operator's own machine, leaves that of the run known.
+func (s *State) embedded(e *record.Embedded) {
+	if e == nil {
+		return
+	}
+	s.Usage = s.Usage.Add(messages.Usage{Input: e.Tokens, Total: e.Tokens})
+	if e.Cost != nil {
+		s.paid(e.Cost)
 	}
 }
 
@@ -46,6 +59,7 @@ func (s *State) recalls() bool {
 // recollect folds what long-term memory held. Rules that ask what tools a run has results of take it for a result of recall.
 func (s *State) recollect(r *record.MemoryRecalled) {
 	s.Remembered = r
+	s.embedded(r.Embedded)
 	if len(r.Memories) > 0 {
 		s.inherit([]string{messages.ToolRecall})
 	}

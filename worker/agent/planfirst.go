@@ -172,7 +172,7 @@ func (r *planRun) ends() (out []record.Record) {
 		if c.Result.IsError {
 			m := messages.Message{Content: c.Result.Content}
 			end.Status, end.Reason = messages.StepFailed, strict.Clip(m.Text(), maxReason)
-			if code := r.Codes[CallKey(r.Step, c.Call.ID)]; code == messages.CodeApprovalDenied || code == messages.CodeApprovalExpired {
+			if code := r.Codes.of(CallKey(r.Step, c.Call.ID)); code == messages.CodeApprovalDenied || code == messages.CodeApprovalExpired {
 				end.Status = messages.StepSkipped
 			}
 		}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -116,6 +117,7 @@ func (s *State) attachments(run messages.Ref) map[string]string {
 // actions lists the calls that have a result, in the model's order, and the decisions about a plan.
 func (s *State) actions() []messages.ActionResult {
 	var out []messages.ActionResult
+	facts := s.factsOfCalls()
 	step := 0
 	var calls []messages.ToolCall
 	for i := range s.Transcript {
@@ -126,24 +128,24 @@ func (s *State) actions() []messages.ActionResult {
 			calls = m.Calls()
 		case messages.RoleTool:
 			for j, b := range m.Content {
-				out = append(out, s.action(step, calls[j], b.ToolResult))
+				out = append(out, facts.of(step, calls[j], b.ToolResult))
 			}
 		case messages.RoleSystem, messages.RoleUser:
 		}
 	}
 	if s.Plan != nil {
-		out = append(out, s.planActions()...)
+		out = append(out, s.planActions(&facts)...)
 	}
 	for _, c := range s.Open { // of a step that was cut short
 		if c.Result != nil {
-			out = append(out, s.action(step, c.Call, c.Result))
+			out = append(out, facts.of(step, c.Call, c.Result))
 		}
 	}
 	return out
 }
 
 // planActions are the decisions about a plan and the calls of its steps, as they came.
-func (s *State) planActions() []messages.ActionResult {
+func (s *State) planActions(facts *callFacts) []messages.ActionResult {
 	var out []messages.ActionResult
 	made := s.Plan.Made
 	for i := 0; i <= len(s.Plan.Calls); i++ {
@@ -157,16 +159,29 @@ func (s *State) planActions() []messages.ActionResult {
 		}
 		if i < len(s.Plan.Calls) {
 			c := &s.Plan.Calls[i]
-			out = append(out, s.action(c.Step, c.Call, &c.Result))
+			out = append(out, facts.of(c.Step, c.Call, &c.Result))
 		}
 	}
 	return out
 }
 
-func (s *State) action(step int, c messages.ToolCall, r *messages.ToolResult) messages.ActionResult {
+// callFacts are what a state knows of calls, by CallKey.
+type callFacts struct {
+	edited map[string]string
+	codes  map[string]messages.Code
+	millis map[string]int64
+	meta   map[string]json.RawMessage
+}
+
+func (s *State) factsOfCalls() callFacts {
+	return callFacts{s.Edited.all(), s.Codes.all(), s.ToolMillis.all(), s.Meta.all()}
+}
+
+// of is the action of a call that has a result.
+func (a *callFacts) of(step int, c messages.ToolCall, r *messages.ToolResult) messages.ActionResult {
 	key := CallKey(step, c.ID)
 	return messages.ActionResult{
-		Step: step, Type: messages.ActionTool, CallID: c.ID, Name: c.Name, Input: c.Arguments,
-		Output: r.Shown(), OK: !r.IsError, Code: s.Codes[key], Millis: s.ToolMillis[key], Meta: s.Meta[key],
+		Step: step, Type: messages.ActionTool, CallID: c.ID, Name: c.Name, Input: cmp.Or(a.edited[key], c.Arguments),
+		Output: r.Shown(), OK: !r.IsError, Code: a.codes[key], Millis: a.millis[key], Meta: a.meta[key],
 	}
 }

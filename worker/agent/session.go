@@ -85,6 +85,7 @@ func spoken(in []messages.Message) []messages.Message {
 
 func (s *State) recall(r *record.Recalled) {
 	s.Turn, s.Recalled, s.Older = true, r.Messages, min(max(r.Older, 0), len(r.Messages))
+	s.recalled = tally{} // of other messages
 	s.inherit(r.Used)
 	if s.Agent.SessionPolicy().Scratchpad {
 		s.Scratchpad = scratchpad.Pad{Notes: r.Scratchpad}
@@ -96,7 +97,7 @@ func (s *State) recall(r *record.Recalled) {
 // summarised puts the summary in the place of what it sums up.
 func (s *State) summarised(r *record.Summarised) {
 	rest := s.Recalled[s.Older:]
-	s.Older, s.ModelParks, s.Recalled = 0, 0, nil
+	s.Older, s.ModelParks, s.Recalled, s.recalled = 0, 0, nil, tally{}
 	if r.Text != "" {
 		s.Recalled = append(s.Recalled, messages.Message{
 			Role: messages.RoleUser, Content: messages.TextContent(summaryHead + r.Text),

@@ -25,26 +25,26 @@ type State struct {
 	Tools     []messages.ToolSpec  `json:"tools,omitempty"`
 	StartedAt time.Time            `json:"startedAt"`
 
-	Transcript []messages.Message         `json:"transcript"`
-	Open       []OpenCall                 `json:"open,omitempty"` // calls of the last reply until all have a result
-	Step       int                        `json:"step"`           // the last step begun
-	StepOpen   bool                       `json:"stepOpen,omitempty"`
-	Calling    bool                       `json:"calling,omitempty"` // the step waits for its reply
-	Stop       messages.StopReason        `json:"stop,omitempty"`    // of the last reply
-	Usage      messages.Usage             `json:"usage"`
-	ModelCalls []messages.ModelCall       `json:"modelCalls,omitempty"`
-	ToolMillis map[string]int64           `json:"toolMillis,omitempty"` // by CallKey
-	Codes      map[string]messages.Code   `json:"codes,omitempty"`      // of failed calls, by CallKey
-	Meta       map[string]json.RawMessage `json:"meta,omitempty"`       // what tools said about results, by CallKey
-	MetaBytes  int                        `json:"metaBytes,omitempty"`  // of it
-	MetaLost   int                        `json:"metaLost,omitempty"`   // results whose Meta found no room
-	Trouble    Trouble                    `json:"trouble,omitzero"`
-	Attempts   int                        `json:"attempts"`          // claims, less those that ended a park
-	Claims     int                        `json:"claims,omitempty"`  // all of them
-	Used       []string                   `json:"used,omitempty"`    // tools that have given a result, sorted
-	Outputs    []string                   `json:"outputs,omitempty"` // workspace paths that calls wrote
-	Purpose    messages.Purpose           `json:"purpose,omitempty"` // of the last model call begun
-	Plan       *Planning                  `json:"plan,omitempty"`    // of a run that works a plan
+	Transcript []messages.Message      `json:"transcript"`
+	Open       []OpenCall              `json:"open,omitempty"` // calls of the last reply until all have a result
+	Step       int                     `json:"step"`           // the last step begun
+	StepOpen   bool                    `json:"stepOpen,omitempty"`
+	Calling    bool                    `json:"calling,omitempty"` // the step waits for its reply
+	Stop       messages.StopReason     `json:"stop,omitempty"`    // of the last reply
+	Usage      messages.Usage          `json:"usage"`
+	ModelCalls []messages.ModelCall    `json:"modelCalls,omitempty"`
+	ToolMillis byCall[int64]           `json:"toolMillis,omitempty"`
+	Codes      byCall[messages.Code]   `json:"codes,omitempty"`     // of failed calls
+	Meta       byCall[json.RawMessage] `json:"meta,omitempty"`      // what tools said about results
+	MetaBytes  int                     `json:"metaBytes,omitempty"` // of it
+	MetaLost   int                     `json:"metaLost,omitempty"`  // results whose Meta found no room
+	Trouble    Trouble                 `json:"trouble,omitzero"`
+	Attempts   int                     `json:"attempts"`          // claims, less those that ended a park
+	Claims     int                     `json:"claims,omitempty"`  // all of them
+	Used       []string                `json:"used,omitempty"`    // tools that have given a result, sorted
+	Outputs    []string                `json:"outputs,omitempty"` // workspace paths that calls wrote
+	Purpose    messages.Purpose        `json:"purpose,omitempty"` // of the last model call begun
+	Plan       *Planning               `json:"plan,omitempty"`    // of a run that works a plan
 
 	Answer    string         `json:"answer,omitempty"`    // the final one, as an Interpreter read it
 	Partial   string         `json:"partial,omitempty"`   // of a reply that is being continued: its text so far
@@ -59,6 +59,8 @@ type State struct {
 	CostUnknown bool           `json:"costUnknown,omitempty"` // there are others
 	Warned      []string       `json:"warned,omitempty"`      // caps of the budget whose soft share is used
 	Extended    map[string]int `json:"extended,omitempty"`    // how often people granted a cap once more
+
+	Edited byCall[string] `json:"edited,omitempty"` // the arguments that people gave calls
 
 	Turn     bool               `json:"turn,omitempty"`     // it has its turn in its session
 	Recalled []messages.Message `json:"recalled,omitempty"` // the conversation so far, which goes before the Transcript
@@ -92,6 +94,8 @@ type State struct {
 	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError      `json:"failure,omitempty"` // what ends the run
 	Result  *messages.AgentResult   `json:"result,omitempty"`  // set: the run has ended
+
+	transcript, recalled tally // of Transcript and Recalled; written by count
 }
 
 // kept is the claim of a call that was begun in the run from which this one was forked.
@@ -108,6 +112,8 @@ type OpenCall struct {
 	Approve bool          `json:"approve,omitempty"`
 	Refused messages.Code `json:"refused,omitempty"` // the call was, and Answer says how
 	Judged  bool          `json:"judged,omitempty"`  // a rule made it wait for a person, once
+	Fixed   bool          `json:"fixed,omitempty"`   // that rule lets a person agree to these arguments alone
+	Edited  bool          `json:"edited,omitempty"`  // its arguments are those of the person who approved it
 }
 
 // Apply folds one entry. An error means that the log is broken or newer than this code.
@@ -132,8 +138,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Open = slices.Clone(s.Open)
 	c.Plan = s.Plan.clone()
-	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
-	c.Meta = maps.Clone(s.Meta)
+	c.Extended = maps.Clone(s.Extended)
 	c.Delegation = s.Delegation.clone()
 	c.Earlier = slices.Clone(s.Earlier)
 	for i, d := range c.Earlier {
@@ -150,6 +155,7 @@ func (s *State) Advance(r record.Record) error {
 	if _, first := r.(*record.Started); first != (s.Task == nil) {
 		return fmt.Errorf("%s is out of place: a log begins with what it is about", r.Kind())
 	}
+	defer s.count()
 	s.note(r)
 	switch r := r.(type) {
 	case *record.Started:
@@ -192,6 +198,9 @@ func (s *State) Advance(r record.Record) error {
 				s.ToolCalls++
 			}
 			c.Started = cmp.Or(s.Head.Claim, kept)
+			if r.Edited { // a fork keeps the call without the decision
+				c.Call.Arguments, c.Edited = r.Call.Arguments, true
+			}
 		}
 	case *record.ToolReturned:
 		return s.returned(r)
@@ -333,21 +342,16 @@ func (s *State) returned(r *record.ToolReturned) error {
 	if c == nil {
 		return fmt.Errorf("a result of call %q, which is not open", r.Result.CallID)
 	}
-	c.Result = &r.Result
+	c.Result = s.toldOf(c, r)
+	s.embedded(r.Embedded)
 	if d := s.Delegation; d != nil && d.Step == r.Step && d.Call == r.Result.CallID {
 		d.Done = true
 	}
 	if r.Millis > 0 {
-		if s.ToolMillis == nil {
-			s.ToolMillis = map[string]int64{}
-		}
-		s.ToolMillis[CallKey(r.Step, r.Result.CallID)] = r.Millis
+		s.ToolMillis.add(CallKey(r.Step, r.Result.CallID), r.Millis)
 	}
 	if r.Code != "" {
-		if s.Codes == nil {
-			s.Codes = map[string]messages.Code{}
-		}
-		s.Codes[CallKey(r.Step, r.Result.CallID)] = r.Code
+		s.Codes.add(CallKey(r.Step, r.Result.CallID), r.Code)
 	}
 	s.told(r)
 	if at, had := slices.BinarySearch(s.Used, r.Name); !had && r.Code != messages.CodePolicy && r.Code != messages.CodeInvalidInput {
@@ -363,7 +367,7 @@ func (s *State) returned(r *record.ToolReturned) error {
 		m := messages.Message{Content: r.Result.Content}
 		switch {
 		// A call that was never begun and is invalid is the model's mistake, not the tool's.
-		case r.Code == messages.CodeInvalidInput && c.Started == "" && s.Agent.OnInvalidOutput != "":
+		case r.Code == messages.CodeInvalidInput && c.Started == "" && !c.Edited && s.Agent.OnInvalidOutput != "":
 			if s.Agent.OnInvalidOutput == messages.OnErrorFail {
 				s.fail(messages.CodeModelInvalidOutput, m.Text())
 			}
@@ -454,5 +458,6 @@ func Decode(data []byte) (*State, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
+	s.count()
 	return &s, nil
 }

@@ -1,8 +1,11 @@
 package embed_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
@@ -68,6 +71,63 @@ func TestApprove(t *testing.T) {
 			}
 			if res.Actions[0].Output != tt.output {
 				t.Errorf("the tool's answer is %q, want %q", res.Actions[0].Output, tt.output)
+			}
+		})
+	}
+}
+
+// A call is made with the arguments of the person who approves it, where the agent lets it be.
+func TestApproveWith(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		edit  []string
+		given string
+		made  string
+		err   string
+	}{
+		"allowed":       {[]string{"drop"}, `{"what":"b"}`, "b", ""},
+		"not allowed":   {nil, `{"what":"b"}`, "a", "may only be approved as it is"},
+		"not an object": {[]string{"drop"}, `"b"`, "a", "arguments: must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := []string{}
+			drop, err := tools.Func(messages.ToolSpec{Name: "drop", Description: "Drops.", Effect: messages.EffectOnce}, func(_ context.Context, _ tools.Call, in struct {
+				What string `json:"what"`
+			},
+			) (tools.Result, error) {
+				made = append(made, in.What)
+				return tools.Text("gone"), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, embed.Config{
+				Model: agenttest.Replies(agenttest.Call("drop", `{"what":"a"}`), agenttest.Text("done")),
+				Agent: messages.Definition{Tools: []string{"drop"}, Approve: &messages.Approve{Always: []string{"drop"}, Edit: tt.edit}},
+				Tools: []tools.Tool{drop},
+			}, hello())
+			s.On(func(e messages.Event) {
+				if e.Name() != messages.EventApprovalRequested {
+					return
+				}
+				var what messages.ApprovalRequested
+				if err := json.Unmarshal(e.Data, &what); err != nil {
+					t.Error(err)
+				}
+				err := s.ApproveWith(t.Context(), what.CallID, json.RawMessage(tt.given))
+				if (tt.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%v, want %q", err, tt.err)
+				}
+				if err != nil {
+					if err := s.Approve(t.Context(), what.CallID); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			res, err := s.Run(t.Context())
+			if err != nil || res.Result != "done" || !slices.Equal(made, []string{tt.made}) {
+				t.Errorf("%+v, %v, made %v", res, err, made)
 			}
 		})
 	}

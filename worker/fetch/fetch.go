@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
+	"github.com/longshore-run/longshore/worker/memorylimit"
 )
 
 // Config is fixed for the life of a Fetch. All fields without a default are required.
@@ -28,6 +29,7 @@ type Config struct {
 	Log     *slog.Logger
 	Held    func() map[queue.Lane]int                     // messages in hand by lane; called by any goroutine
 	Discard func(ctx context.Context, q taskqueue.Queued) // dead-letters a message that is in no lane
+	Memory  *memorylimit.Budget                           // no message is requested for which it has no room; default: there always is
 	News    func(trials int)                              // called when the number of trials changes, before the newest run may claim; must not block
 }
 
@@ -41,11 +43,13 @@ type Fetch struct {
 	changed chan struct{} // buffered: a slot or a trial came free
 	freed   chan struct{} // buffered: a slot came free, for runs that wait for a worker like this one
 	say     chan struct{} // buffered: there is something to announce to other workers
+	timed   chan struct{} // buffered: there is something to do by time again
 
 	// Read by any goroutine, written only by the owner.
 	owned                  atomic.Bool
 	busy, suspects, trials atomic.Int64
 	full                   atomic.Bool
+	ticking                atomic.Bool // keep ticks
 
 	// Only the owner reads and writes these.
 	slots      slots
@@ -66,7 +70,7 @@ func New(cfg Config) *Fetch {
 	}
 	f := &Fetch{
 		cfg: cfg, ops: make(chan op), ended: make(chan struct{}), ready: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		freed: make(chan struct{}, 1), say: make(chan struct{}, 1), slots: slots{total: cfg.Slots}, book: newBook(),
+		freed: make(chan struct{}, 1), say: make(chan struct{}, 1), timed: make(chan struct{}, 1), slots: slots{total: cfg.Slots, memory: cfg.Memory}, book: newBook(),
 	}
 	f.quarantine = quarantine{f: f, limit: cfg.Slots, room: 1}
 	return f
@@ -84,6 +88,10 @@ func (f *Fetch) Own() (stop func()) {
 			case o := <-f.ops:
 				o.do()
 				f.show()
+				if !f.ticking.Load() && f.book.isTimed() {
+					f.ticking.Store(true)
+					signal(f.timed)
+				}
 				close(o.done)
 			case <-over:
 				return
@@ -207,6 +215,9 @@ func (f *Fetch) take(ctx context.Context, tasks *taskqueue.Tasks, s lanes.Share,
 		f.slots.requested -= s.N - got
 	})
 	signal(f.changed)
+	if got > 0 {
+		f.stand(ctx, tasks, s.Lane, deliver)
+	}
 }
 
 // pause waits, unless ctx ends.

@@ -53,6 +53,7 @@ type book struct {
 	later      []ripening              // messages that this worker handed back with a delay; written by given and ripen
 	unroutable []uint64                // sequences of messages that are in no lane; written by stored and deadLetter
 	full       uint64                  // lanes that could not be created; written by failed
+	standing   standing                // written by mayStand and stood
 }
 
 // hinted is the newest message seen in a lane, and how often it was looked for in vain.
@@ -89,6 +90,10 @@ func (f *Fetch) stored(l queue.Lane, seq uint64) {
 			return // some worker has it
 		}
 		b.hinted[l] = hinted{seq: seq}
+		if seq != 0 && b.standing.end != nil && b.standing.lane == l { // it will have it, or see to the hint
+			b.untold[l] = struct{}{}
+			return
+		}
 		b.order.Mark(l)
 		if f.slots.full() {
 			b.owed[l] = struct{}{}
@@ -179,18 +184,30 @@ func (f *Fetch) took(s lanes.Share, got int, newest uint64, dry bool) {
 	}
 }
 
-// keep announces lanes to other workers and tracks redeliveries until ctx ends.
+// isTimed reports whether there is anything to do at the next tick.
+func (b *book) isTimed() bool { return len(b.later)+len(b.foreign)+len(b.owed)+len(b.unroutable) > 0 }
+
+// keep announces lanes to other workers and tracks redeliveries until ctx ends. It ticks as long as there is anything to do by time.
 func (f *Fetch) keep(ctx context.Context, tasks *taskqueue.Tasks) {
 	ticker := time.NewTicker(spillEvery)
 	defer ticker.Stop()
+	f.ticking.Store(true)
 	var told time.Time
 	for ticks := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
+		case <-f.timed:
+			ticker.Reset(spillEvery)
+			continue
 		case now := <-ticker.C:
 			ticks++
-			f.do(func() { f.ripen(now, ticks%foreignEvery == 0) })
+			f.do(func() {
+				f.ripen(now, ticks%foreignEvery == 0)
+				if f.ticking.Store(f.book.isTimed()); !f.ticking.Load() {
+					ticker.Stop()
+				}
+			})
 		case <-f.say:
 			if time.Since(told) < spillEvery {
 				continue // the ticker does it
@@ -366,7 +383,10 @@ func (f *Fetch) grants(since uint64) uint64 {
 			paused[of.Name] = true
 		}
 	}
-	f.do(func() { f.book.order.Grant(weights, paused) })
+	f.do(func() {
+		f.book.order.Grant(weights, paused)
+		f.endStanding() // its lane may be one that is left alone now
+	})
 	signal(f.ready)
 	return revision
 }

@@ -3,6 +3,8 @@ package fetch
 import (
 	"context"
 	"time"
+
+	"github.com/longshore-run/longshore/worker/memorylimit"
 )
 
 // linger is how long a busy worker waits for more slots to come free before it asks for messages again: one request
@@ -15,13 +17,14 @@ type slots struct {
 	used      int       // may exceed total for a while: a run that leaves quarantine takes a slot even if none is free
 	requested int       // messages requested and not received yet; written by want and take
 	freed     time.Time // when the first of the free slots came free; written by free
-	isShut    bool      // no message is requested, as if all slots were in use; written by Shut
+	memory    *memorylimit.Budget
+	isShut    bool // no message is requested, as if all slots were in use; written by Shut
 }
 
 // want reserves and returns the number of messages to request now; wait says when to call it again.
 func (s *slots) want() (n int, wait time.Duration) {
-	free := s.total - s.used - s.requested
-	if free <= 0 || s.isShut {
+	free := s.free() - s.requested
+	if free <= 0 {
 		return 0, 0
 	}
 	wait = linger - time.Since(s.freed) // slots that have been free for a while do not wait
@@ -32,7 +35,18 @@ func (s *slots) want() (n int, wait time.Duration) {
 	return free, 0
 }
 
-func (s *slots) full() bool { return s.isShut || s.used >= s.total }
+func (s *slots) full() bool { return s.free() <= 0 }
+
+// free returns how many more messages may be in hand. There is a signal when it grows, by a slot that comes free or by memory.
+func (s *slots) free() int {
+	if s.isShut {
+		return 0
+	}
+	return min(s.total-s.used, s.memory.Room(taskMemory))
+}
+
+// taskMemory is what a task takes that has just come, in bytes: one that is as large as may be, read and written to its log.
+const taskMemory = 6 << 20
 
 // Slot is the slot of one message.
 type Slot struct {
@@ -80,6 +94,7 @@ func (f *Fetch) request(ctx context.Context) (n int, err error) {
 		select {
 		case <-lingered:
 		case <-f.changed:
+		case <-f.cfg.Memory.Roomy():
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -97,7 +112,12 @@ func (f *Fetch) arrived() *Slot {
 
 // Shut closes all free slots, or opens them again.
 func (f *Fetch) Shut(is bool) {
-	f.do(func() { f.slots.isShut = is })
+	f.do(func() {
+		f.slots.isShut = is
+		if is {
+			f.endStanding()
+		}
+	})
 	signal(f.changed)
 }
 

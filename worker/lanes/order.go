@@ -106,6 +106,9 @@ func (o *Order) All() []queue.Lane {
 // Ready reports whether there is a lane to take from.
 func (o *Order) Ready() bool { return len(o.turns.heap) > 0 }
 
+// Paused reports whether a lane is left alone for now.
+func (o *Order) Paused(name queue.Lane) bool { return o.paused[name.Tenant] }
+
 // Share is how much to take from a lane.
 type Share struct {
 	Lane queue.Lane

@@ -24,6 +24,7 @@ type callBook struct {
 	judged func(*agent.State, messages.ToolCall, *record.ToolReturned) []record.Record
 
 	args   map[string]json.RawMessage   // of calls that may be made, by call id; written by check and renew
+	from   map[string]string            // what args were made of; written by check
 	made   map[string]bool              // made by this owner, or on their way, by call id; written by toolWork and renew
 	flying map[string]bool              // on their way, by call id; written by toolWork
 	parks  map[string]*tools.Park       // wishes to wait, by call id; written by toolWork and renew
@@ -33,6 +34,7 @@ type callBook struct {
 // renew forgets all calls: a model has replied, and ids may come again.
 func (x *callBook) renew() {
 	clear(x.args)
+	clear(x.from)
 	clear(x.made)
 	clear(x.parks)
 	clear(x.drafts)
@@ -75,11 +77,11 @@ func (x *callBook) delegated(s *agent.State, call string) (named record.Record, 
 }
 
 // parkForApproval asks for a call that must not begin before a person has agreed.
-func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.Park {
+func (x *callBook) parkForApproval(s *agent.State, c *agent.OpenCall) *agent.Park {
 	until := x.now().Add(s.Agent.ApprovalExpires())
-	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.ID), c)
-	asked.Arguments = x.cfg.Redact(asked.Arguments)
-	return &agent.Park{Parked: record.Parked{Reason: queue.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
+	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.Call.ID), c.Call)
+	asked.Arguments, asked.Editable = x.cfg.Redact(asked.Arguments), s.Editable(c)
+	return &agent.Park{Parked: record.Parked{Reason: queue.ParkApproval, Call: c.Call.ID, Until: &until, Approval: asked}}
 }
 
 // admit decides what it can about the open calls without an effect: which are refused, were answered while the run was parked, have
@@ -105,7 +107,7 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Acti
 		if unapproved(c) {
 			// The others of the wave are made first.
 			if len(x.flying) == 0 && !anyApproved(wave) {
-				return rs, x.parkForApproval(s, c.Call)
+				return rs, x.parkForApproval(s, c)
 			}
 			continue
 		}
@@ -126,7 +128,7 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, instead agent.Acti
 			continue // the next
 		}
 		if c.Started == "" {
-			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
+			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID), Edited: c.Edited})
 		}
 	}
 	if rs != nil {
@@ -213,9 +215,10 @@ func (x *callBook) checkAll(reply *messages.Message, allowed []messages.ToolSpec
 
 // check checks a call, once, and keeps its arguments.
 func (x *callBook) check(c messages.ToolCall, allowed []messages.ToolSpec) (refusal *tools.Result) {
-	if x.args[c.ID] != nil {
+	if x.args[c.ID] != nil && x.from[c.ID] == c.Arguments {
 		return nil
 	}
+	delete(x.args, c.ID) // a person, or a rule, has given it others
 	checked := make(chan json.RawMessage, 1)
 	go func() { // a validator needs more stack than the rest of a run, whose goroutine would keep it
 		args, why := x.cfg.Tools.Check(c, allowed)
@@ -223,7 +226,7 @@ func (x *callBook) check(c messages.ToolCall, allowed []messages.ToolSpec) (refu
 		checked <- args
 	}()
 	if args := <-checked; refusal == nil {
-		x.args[c.ID] = args
+		x.args[c.ID], x.from[c.ID] = args, c.Arguments
 	}
 	return refusal
 }

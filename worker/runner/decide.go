@@ -14,9 +14,10 @@ import (
 type decider struct {
 	*job
 
-	hooks  *hookWork
-	limits *limits.Set
-	gates  limits.Gates // of limits, in order
+	hooks     *hookWork
+	footprint *footprint
+	limits    *limits.Set
+	gates     limits.Gates // of limits, in order
 
 	planner agent.Planner // written by decide, once the agent is known
 }
@@ -95,13 +96,17 @@ func (x *decider) finished(s *agent.State, f *agent.Finish) *record.Finished {
 	return end
 }
 
-// plan is the planner's, unless a hook refused the run.
+// plan is the planner's, unless a hook refused the run or it asked for too much memory.
 func (x *decider) plan(s *agent.State) agent.Action {
 	a := s.Next(x.planner, x.cfg.Controller.Sessions != nil)
-	if _, ends := a.(*agent.Finish); ends || x.hooks.denied == nil {
+	denied := x.hooks.denied
+	if x.footprint != nil && denied == nil {
+		denied = x.footprint.denied
+	}
+	if _, ends := a.(*agent.Finish); ends || denied == nil {
 		return a
 	}
-	return &agent.Finish{Status: messages.StatusFailed, Err: x.hooks.denied}
+	return &agent.Finish{Status: messages.StatusFailed, Err: denied}
 }
 
 // known is a record as it goes to the log: a plan without secrets, as the calls that models make have none, and with what

@@ -498,24 +498,7 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 			call := messages.ToolCall{ID: "c", Name: "none", Arguments: "{}"}
 			return &model.Reply{Message: messages.Message{Content: []messages.Block{{ToolCall: &call}}}, Stop: messages.StopToolCalls}, nil
 		})
-		_, k := rnew(&runlog.Memory{}, &rq{}, &re{}, m)
-		set, err := tools.NewSet()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := runner.New(runner.Config{
-			Worker: "w", Controller: k, Model: m, Tools: set, Cache: cache,
-			Agent: func(context.Context, string) (messages.Definition, error) {
-				d := messages.Definition{Name: "a"}
-				d.SetDefaults()
-				return d, nil
-			},
-			Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
-		})
-		if out, err := r.Run(context.Background(), rticket(1)); out != runner.Done || err != nil {
-			t.Fatal(out, err)
-		}
-		close(cache.steps)
+		cache.run(t, m, messages.Definition{Name: "a"})
 		// The first is the task alone; the third and the last are quick, right after another.
 		want := []string{"2 at 2s", "4 at 3s", "5 at 4.2s"}
 		if diff := cmp.Diff(want, slices.Collect(func(yield func(string) bool) {
@@ -524,6 +507,58 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 			}
 		})); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// run has a run worked that is cached here.
+func (s saves) run(t *testing.T, m rmodel, d messages.Definition) {
+	t.Helper()
+	d.SetDefaults()
+	_, k := rnew(&runlog.Memory{}, &rq{}, &re{}, m)
+	set, err := tools.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runner.New(runner.Config{
+		Worker: "w", Controller: k, Model: m, Tools: set, Cache: s,
+		Agent:     func(context.Context, string) (messages.Definition, error) { return d, nil },
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+	})
+	if out, err := r.Run(context.Background(), rticket(1)); out != runner.Done || err != nil {
+		t.Fatal(out, err)
+	}
+	close(s.steps)
+}
+
+// A long run caches its state when an eighth of its steps are new: with each step it would encode all of the steps before.
+func TestStateOfALongRunIsCachedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const steps = 400
+		cache, turn := saves{make(chan string, steps)}, 0
+		cache.run(t, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			if turn++; turn == steps {
+				return say("ok"), nil
+			}
+			time.Sleep(2 * time.Second) // with each of them it would be due
+			call := messages.ToolCall{ID: "c", Name: "none", Arguments: "{}"}
+			return &model.Reply{Message: messages.Message{Content: []messages.Block{{ToolCall: &call}}}, Stop: messages.StopToolCalls}, nil
+		}), messages.Definition{Name: "a", MaxSteps: steps, RepeatLimit: new(int)})
+		var cached []int
+		for s := range cache.steps {
+			var step int
+			if _, err := fmt.Sscan(s, &step); err != nil {
+				t.Fatal(err)
+			}
+			cached = append(cached, step)
+		}
+		if n := len(cached); n < 20 || n > 50 { // 7 of the first steps, and one each time an eighth is new
+			t.Errorf("cached at %d steps: %v", n, cached)
+		}
+		for i, next := range append(cached[1:], steps) {
+			if at := cached[i]; (next-at-1)*8 >= next {
+				t.Errorf("between steps %d and %d it was not cached", at, next)
+			}
 		}
 	})
 }

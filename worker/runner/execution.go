@@ -20,6 +20,7 @@ type execution struct {
 
 	own          ownership
 	voice        voice
+	footprint    footprint
 	journal      journal
 	limits       limits.Set // what may hold the run back
 	dec          decider
@@ -42,22 +43,25 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x := &execution{job: j, left: make(chan struct{})}
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
 	x.voice = voice{job: j, state: func() *agent.State { return x.journal.state }}
+	x.footprint = footprint{
+		job: j, state: func() *agent.State { return x.journal.state }, share: r.cfg.Budget.Open(t.Run.String(), heldByAny+int64(len(t.Body))),
+	}
 	x.journal = journal{
-		job: j, own: &x.own, voice: &x.voice, rules: &x.rules, decide: x.dec.decide, paid: paid,
+		job: j, own: &x.own, voice: &x.voice, footprint: &x.footprint, rules: &x.rules, decide: x.dec.decide, paid: paid,
 		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
-		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, judged: x.rules.answered, made: map[string]bool{}, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
+		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, judged: x.rules.answered, made: map[string]bool{}, args: map[string]json.RawMessage{}, from: map[string]string{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
 		drafts: map[string]*record.Delegated{},
 	}
 	x.rules = policyWork{job: j, calls: &x.calls, state: func() *agent.State { return x.journal.state }}
 	x.hooks = hookWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls}
 	x.setLimits()
-	x.dec = decider{job: j, hooks: &x.hooks, limits: &x.limits, gates: x.limits.InOrder()}
+	x.dec = decider{job: j, hooks: &x.hooks, footprint: &x.footprint, limits: &x.limits, gates: x.limits.InOrder()}
 	x.settle = settlement{job: j, journal: &x.journal, voice: &x.voice}
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules, files: &x.files}
-	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
-	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
+	x.models = modelWork{job: j, journal: &x.journal, footprint: &x.footprint, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
+	x.tools = toolWork{job: j, journal: &x.journal, footprint: &x.footprint, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules, limits: &x.limits, files: &x.files}
 	x.files = claimFiles{job: j, journal: &x.journal, permits: &x.limits.Semaphore}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
 	x.memories = memoryWork{job: j, journal: &x.journal, own: &x.own, rules: &x.rules}
@@ -126,6 +130,13 @@ func (x *execution) drive(ctx context.Context) error {
 	}
 	action, err := x.journal.commit(ctx)
 	for err == nil {
+		if wait := x.footprint.before(ctx, action); wait != nil && !x.journal.rests() {
+			if errors.Is(wait, errControl) {
+				action, err = x.journal.replan(ctx)
+				continue
+			}
+			return wait
+		}
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
 			x.conversation.leaveConversation()

@@ -41,7 +41,7 @@ func (x *journal) hydrate(ctx context.Context) error {
 // replay folds the entries after a sequence into s. When s is from the cache the first of them must be the one that s
 // reflects; false: it is not.
 func (x *journal) replay(ctx context.Context, s *agent.State, after, through uint64) (bool, error) {
-	first := s.Seq != 0
+	first, n := s.Seq != 0, 0
 	for e, err := range x.log.Read(ctx, x.run, after, through) {
 		switch {
 		case err != nil:
@@ -57,9 +57,17 @@ func (x *journal) replay(ctx context.Context, s *agent.State, after, through uin
 		if err := s.Apply(e); err != nil {
 			return false, err
 		}
+		if n++; n%countedEvery == 0 {
+			if err := x.footprint.folded(ctx, s); err != nil {
+				return false, err
+			}
+		}
 	}
-	return true, nil
+	return true, x.footprint.folded(ctx, s)
 }
+
+// countedEvery is after how many entries the memory of a state is counted again while it is read.
+const countedEvery = 16
 
 func (x *journal) recall(ctx context.Context) *agent.State {
 	seq, id, data, ok := x.cfg.Cache.Load(ctx, x.run)
@@ -78,14 +86,19 @@ const (
 	// A run of quick steps would write little else than its state. A crash costs the next owner the few entries more to
 	// fold.
 	rememberEvery = 100 * time.Millisecond
+	// The whole state is encoded each time, so to cache it at each step would take time with the square of the steps. It is cached when an
+	// eighth of the steps are new, and the next owner has at most as much of the log to fold.
+	rememberPart = 8
 	// Into a model call: a worker that hears from many models at once has other things to do before the next call of each.
 	rememberAfter = time.Second
+	// A cache keeps no larger state, and to encode one takes a multiple of its memory.
+	maxRemembered = 1 << 20
 )
 
 // rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
 // stop is called, unless another was cached a moment ago. Until stop has returned the state must stay as it is.
 func (x *journal) rememberMeanwhile() (stop func()) {
-	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
+	if x.state.Step < 2 || (x.state.Step-x.rememberedStep)*rememberPart < x.state.Step || !x.cfg.Cache.Wants() {
 		return func() {}
 	}
 	done, rules := make(chan struct{}), x.rules.of(x.state.Agent) // asked for here: the timer has a goroutine of its own
@@ -116,10 +129,10 @@ func keeps(rules *policy.Rules) func(text string) bool {
 
 // remember hands the state to the cache, if the rules let a memory hold the whole of it. Else the next owner folds the log.
 func (x *journal) remember(rules *policy.Rules) {
-	if !x.cfg.Cache.Wants() {
+	if !x.cfg.Cache.Wants() || x.state.Bytes() > maxRemembered {
 		return
 	}
-	x.remembered = time.Now()
+	x.remembered, x.rememberedStep = time.Now(), x.state.Step
 	if data, err := x.state.Encode(); err == nil && holds(rules, data) {
 		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
 	}

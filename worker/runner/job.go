@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -60,6 +61,28 @@ func (x *job) cost(r *model.Reply) *float64 {
 		}
 	}
 	return nil
+}
+
+// Providers by which prices of models for vectors are found: the endpoint speaks the protocol of the second.
+const (
+	providerEmbeddings = "embeddings"
+	providerOpenAI     = "openai"
+)
+
+// embedded is what a meter has counted, as a record; nil: nothing.
+func (x *job) embedded(m *longterm.Meter) *record.Embedded {
+	t := m.Total()
+	if t.Calls == 0 {
+		return nil
+	}
+	e := &record.Embedded{Model: t.Model, Calls: t.Calls, Tokens: t.Tokens}
+	for _, provider := range []string{providerEmbeddings, providerOpenAI} {
+		if usd, ok := x.price(provider, t.Model, messages.Usage{Input: t.Tokens, Total: t.Tokens}); ok {
+			e.Cost = &usd
+			break
+		}
+	}
+	return e
 }
 
 func (x *job) now() time.Time { return x.cfg.Controller.Now() }

@@ -16,11 +16,12 @@ import (
 type journal struct {
 	*job
 
-	own    *ownership
-	voice  *voice
-	rules  *policyWork
-	decide func(*agent.State) ([]record.Record, agent.Action, error) // returns the decisions for a state
-	paid   context.Context                                           //nolint:containedctx // of Run; for what is recorded even when the worker stops
+	own       *ownership
+	voice     *voice
+	rules     *policyWork
+	footprint *footprint
+	decide    func(*agent.State) ([]record.Record, agent.Action, error) // returns the decisions for a state
+	paid      context.Context                                           //nolint:containedctx // of Run; for what is recorded even when the worker stops
 
 	state      *agent.State  // written by commit, catchUp and hydrate
 	tip        *record.Entry // what this owner appended last, written by commit and the claimer; nil: nothing yet
@@ -29,6 +30,8 @@ type journal struct {
 	entered    bool          // it may commit; written by enter and leave
 	since      time.Time     // when it was claimed, or last heard from its model; written by heard
 	remembered time.Time     // when the state was cached last; written by remember
+
+	rememberedStep int // the step of that state; likewise
 }
 
 // heard records that the model has answered.
@@ -99,6 +102,12 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 	if len(records) == 0 {
 		return action, nil
 	}
+	switch err := x.room(ctx, next, len(reports) > 0); {
+	case errors.Is(err, errControl):
+		return x.commitAt(ctx, reports...) // with its end
+	case err != nil:
+		return nil, err
+	}
 	e, err := x.append(ctx, x.state.Seq, &x.state.Head, records...)
 	if err != nil {
 		return nil, err
@@ -118,6 +127,19 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 		x.remember(x.rules.of(next.Agent))
 	}
 	return action, nil
+}
+
+// room waits for the memory that the append takes which leads to a state. Others may commit meanwhile.
+func (x *journal) room(ctx context.Context, next *agent.State, reported bool) error {
+	ok, err := x.footprint.fits(next)
+	if ok || err != nil {
+		return err
+	}
+	x.leave()
+	if err := x.footprint.grow(ctx, next, reported); err != nil {
+		return err
+	}
+	return x.enter(ctx)
 }
 
 // enter waits for the commit limiter, unless the run has entered already.

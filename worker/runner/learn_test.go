@@ -256,3 +256,19 @@ func TestUnratedExamplesAreNotTold(t *testing.T) {
 		t.Errorf("told %q", w.told())
 	}
 }
+
+// An example is held no longer than the rules of its run let long-term memory hold its collection, after a rating too.
+func TestExamplesAreHeldAsLongAsRulesSay(t *testing.T) {
+	w := newLearning(t, messages.LearnPolicy{TTL: messages.Duration(2 * time.Hour)})
+	w.def.Policy = &messages.Policy{Retain: []messages.RetainRule{{Collection: "ex*", For: messages.Duration(time.Hour)}}}
+	w.run()
+	for _, rated := range []bool{false, true} {
+		if rated {
+			w.mustRate(time.Minute, 1, "", "good")
+		}
+		items := w.examples()
+		if len(items) != 1 || items[0].Expires.Sub(items[0].Created) > time.Hour {
+			t.Errorf("rated %v: %+v", rated, items)
+		}
+	}
+}

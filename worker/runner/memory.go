@@ -54,7 +54,8 @@ func leastRating(p *messages.LearnPolicy) float64 {
 func (x *memoryWork) learn(ctx context.Context, a *agent.LearnExample) (agent.Action, error) {
 	s := x.journal.state
 	done := &record.MemoryWritten{Step: s.Step, Learned: true}
-	change, err := x.keep(ctx, s, example{text: a.Text, created: x.now(), rating: longterm.Fields{fieldRating: 0.0}})
+	var meter longterm.Meter
+	change, err := x.keep(meter.Metered(ctx), s, example{text: a.Text, created: x.now(), rating: longterm.Fields{fieldRating: 0.0}})
 	switch {
 	case err == nil:
 		done.Changes = []messages.MemoryChange{*change}
@@ -65,6 +66,7 @@ func (x *memoryWork) learn(ctx context.Context, a *agent.LearnExample) (agent.Ac
 	default:
 		done.Error = strict.Clip(x.cfg.Redact(err.Error()), maxRecallError)
 	}
+	done.Embedded = x.embedded(&meter)
 	return x.journal.commitPaid(done)
 }
 
@@ -83,7 +85,8 @@ func (x *memoryWork) keep(ctx context.Context, s *agent.State, e example) (*mess
 	if x.cfg.Memory == nil {
 		return nil, errNoMemory
 	}
-	text, ok := x.rules.of(s.Agent).Memory(x.cfg.Redact(e.text))
+	rules := x.rules.of(s.Agent)
+	text, ok := rules.Memory(x.cfg.Redact(e.text))
 	if !ok {
 		return nil, errNothingKept
 	}
@@ -99,7 +102,8 @@ func (x *memoryWork) keep(ctx context.Context, s *agent.State, e example) (*mess
 			return nil, err
 		}
 	}
-	if err := x.cfg.Memory.Write(ctx, longterm.Place{Tenant: x.run.Tenant, Collection: p.Collection}, []longterm.Item{item}); err != nil {
+	store := longterm.Retained(x.cfg.Memory, func(at longterm.Place) time.Duration { return rules.Retention(at.Collection) })
+	if err := store.Write(ctx, longterm.Place{Tenant: x.run.Tenant, Collection: p.Collection}, []longterm.Item{item}); err != nil {
 		return nil, fmt.Errorf("write %s: %w", p.Collection, err)
 	}
 	return &messages.MemoryChange{

@@ -21,13 +21,14 @@ import (
 type modelWork struct {
 	*job
 
-	journal *journal
-	own     *ownership
-	voice   *voice
-	hooks   *hookWork
-	calls   *callBook
-	limits  *limits.Set
-	rules   *policyWork
+	journal   *journal
+	footprint *footprint
+	own       *ownership
+	voice     *voice
+	hooks     *hookWork
+	calls     *callBook
+	limits    *limits.Set
+	rules     *policyWork
 
 	repeats bool // an owner that was lost may have made the call that is to be made next; written by work and callModel
 	outages int  // rounds of attempts in a row that did not reach the model; written by replied and outlives
@@ -57,7 +58,7 @@ func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	if a.Summary {
 		live := x.live(a.Step)
-		reply, _, err := x.stream(x.ask(ctx, call, begin, a, live), live)
+		reply, _, err := x.stream(ctx, x.ask(ctx, call, begin, a, live), live)
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
@@ -66,7 +67,7 @@ func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	if !x.rules.silent(x.journal.state.Agent) {
 		live, failures = x.hooks.tell(ctx, x.live(a.Step))
 	}
-	reply, first, err := x.stream(x.ask(ctx, call, begin, a, live), live)
+	reply, first, err := x.stream(ctx, x.ask(ctx, call, begin, a, live), live)
 	stop()
 	x.journal.heard()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
@@ -95,7 +96,7 @@ func firstToken(began, first time.Time) int64 {
 }
 
 // stream takes a reply in. First is when the text or reasoning of the reply began; zero when it has none.
-func (x *modelWork) stream(deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
+func (x *modelWork) stream(ctx context.Context, deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
 	defer func() { live.Close(reply != nil) }()
 	var size replySize
 	for d, err := range deltas {
@@ -104,6 +105,9 @@ func (x *modelWork) stream(deltas iter.Seq2[model.Delta, error], live LiveReply)
 		}
 		if err == nil {
 			err = size.add(&d)
+		}
+		if err == nil {
+			err = x.footprint.reply(ctx, size)
 		}
 		switch {
 		case err != nil:

@@ -282,7 +282,7 @@ func TestCallBookAdmits(t *testing.T) {
 		s := newJournal(t, j, nil).state
 		s.Open = tc.open
 		x := &callBook{
-			job: j, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
+			job: j, args: map[string]json.RawMessage{}, from: map[string]string{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
 			asks:    func(*agent.State, messages.ToolCall) bool { return tc.asked },
 			permits: func(_ *agent.State, c messages.ToolCall) bool { return c.ID != tc.late },
 		}

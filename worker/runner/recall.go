@@ -48,7 +48,8 @@ func (x *memoryWork) recall(ctx context.Context) (agent.Action, error) {
 	defer x.own.listen(abort)()
 	defer x.journal.bound(abort)()
 	began := x.now()
-	found, err := x.searchAll(call, p)
+	var meter longterm.Meter
+	found, err := x.searchAll(meter.Metered(call), p)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -60,7 +61,7 @@ func (x *memoryWork) recall(ctx context.Context) (agent.Action, error) {
 	default:
 		found = foundMemories{record: &record.MemoryRecalled{Error: strict.Clip(x.cfg.Redact(err.Error()), maxRecallError), Fatal: p.Required}}
 	}
-	found.record.Millis = x.now().Sub(began).Milliseconds()
+	found.record.Millis, found.record.Embedded = x.now().Sub(began).Milliseconds(), x.embedded(&meter)
 	return x.journal.commitPaid(append([]record.Record{found.record}, x.rules.applied(x.journal.state, messages.ToolCall{Name: messages.ToolRecall}, found.applied)...)...)
 }
 

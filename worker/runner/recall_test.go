@@ -59,6 +59,9 @@ type remembering struct {
 	task   map[string]any
 	rules  *messages.Policy
 	asked  []model.Request
+	prices runner.Prices
+	echo   func(context.Context)    // what the tool does besides; nil: nothing
+	reply  func(n int) *model.Reply // to the nth request; nil: it says where the ferry leaves
 }
 
 func newRemembering(t *testing.T, p messages.RecallPolicy) *remembering {
@@ -85,7 +88,10 @@ func (w *remembering) keep(collection string, items ...longterm.Item) {
 func (w *remembering) worker(appends *int) *runner.Runner {
 	w.t.Helper()
 	echo, err := tools.Func(messages.ToolSpec{Name: "echo", Description: "Says it again.", Effect: messages.EffectRead},
-		func(_ context.Context, _ tools.Call, in echoArgs) (tools.Result, error) {
+		func(ctx context.Context, _ tools.Call, in echoArgs) (tools.Result, error) {
+			if w.echo != nil {
+				w.echo(ctx)
+			}
 			return tools.Text("[" + in.Text + "]"), nil
 		})
 	if err != nil {
@@ -104,11 +110,17 @@ func (w *remembering) worker(appends *int) *runner.Runner {
 		Policies:  func(string) []policy.Layer { return layersOf(w.rules) },
 		Model: rmodel(func(_ context.Context, req model.Request) (*model.Reply, error) {
 			w.asked = append(w.asked, req)
+			if w.reply != nil {
+				return w.reply(len(w.asked)), nil
+			}
 			return say("From pier 4."), nil
 		}),
 	}
 	if w.memory != nil {
 		cfg.Memory = w.memory
+	}
+	if w.prices != nil {
+		cfg.Prices = w.prices
 	}
 	return runner.New(cfg)
 }

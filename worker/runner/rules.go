@@ -83,7 +83,7 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 	applied := func(f policy.Finding) *record.PolicyApplied {
 		return &record.PolicyApplied{
 			Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason,
-			Step: s.Step, StepID: s.StepID(c.Call.ID), Tool: x.cfg.Redact(c.Call.Name), Call: c.Call.ID,
+			Step: s.Step, StepID: s.StepID(c.Call.ID), Tool: x.cfg.Redact(c.Call.Name), Call: c.Call.ID, Edit: f.Edit,
 		}
 	}
 	use, found, refusal := rules.Call(c.Call.Name, c.Call.Arguments)

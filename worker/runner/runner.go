@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
+	"github.com/longshore-run/longshore/worker/memorylimit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -73,10 +74,11 @@ type Config struct {
 	// Policies are the rules of the fleet and of a tenant; those of an agent are in its definition. Default: none.
 	Policies func(tenant string) []policy.Layer
 
-	Rates  limits.CallCounter // counts calls of tools by the rates of policies; default: the runs of this Runner alone, in memory
-	Quotas limits.Quotas      // hold back runs of tenants; default: none is held
-	Fleet  Fleet              // the other workers; default: nothing is known of them
-	Labels messages.Labels    // of this worker, for tasks that require them
+	Rates  limits.CallCounter  // counts calls of tools by the rates of policies; default: the runs of this Runner alone, in memory
+	Quotas limits.Quotas       // hold back runs of tenants; default: none is held
+	Fleet  Fleet               // the other workers; default: nothing is known of them
+	Labels messages.Labels     // of this worker, for tasks that require them
+	Budget *memorylimit.Budget // of memory, for all runs together; default: there is no limit
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
@@ -321,6 +323,10 @@ func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 		return Return, err
 	}
 	defer r.leave(x)
+	defer x.footprint.share.Close()
+	if err := x.footprint.enter(ctx); err != nil {
+		return Return, err
+	}
 	defer x.journal.leave()
 	if t.first() { // of many that come at once those that came first are soon under way
 		if err := x.journal.enter(ctx); err != nil {

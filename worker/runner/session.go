@@ -106,6 +106,9 @@ func (x *conversation) leaveConversation() {
 	}
 	rules := x.rules.of(x.journal.state.Agent)
 	if data, err := json.Marshal(leaving{x.journal.state.Conversation(), x.journal.state.Had(), x.journal.state.Notes()}); err == nil && holds(rules, data) {
-		x.cfg.Conversations.Save(x.conversationKey(), x.journal.state.Seq, x.run.Run, data)
+		// By the time of its end: the sequences of two runs tell no order where the logs are in several streams. With clocks that differ the
+		// cache may keep what an earlier run left, which is then not used.
+		ended := uint64(max(0, x.journal.state.Head.Time.UnixNano()))
+		x.cfg.Conversations.Save(x.conversationKey(), ended, x.run.Run, data)
 	}
 }

@@ -26,12 +26,12 @@ const handBackTimeout = 5 * time.Second
 const maxReason = 256
 
 // handBack releases the claim. The append proves that the run is still ours, so the ticket may be handed back at once. A worker that
-// stops, or lacks a key of the log that others may have, does not use up the attempt; a failure does.
+// stops, or lacks a key of the log or the memory that others may have, does not use up the attempt; a failure does.
 func (x *settlement) handBack(ctx context.Context, cause error) (Outcome, error) {
 	stopped := errors.Is(cause, ErrShutdown) || errors.Is(context.Cause(ctx), ErrShutdown)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
-	others := errors.Is(cause, record.ErrNoKey) && !errors.Is(cause, record.ErrKeyMissing)
+	others := errors.Is(cause, record.ErrNoKey) && !errors.Is(cause, record.ErrKeyMissing) || errors.Is(cause, ErrNoMemory)
 	r := &record.Released{Reason: strict.Clip(cause.Error(), maxReason), Spent: !stopped && !others}
 	at, head := x.journal.state.Seq, &x.journal.state.Head
 	if at == 0 { // claimed, and not folded yet

@@ -501,7 +501,7 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
 		w.mu.Unlock()
 	}
-	if w.mustAsk(t.name, c.ID) && !w.approved(c.ID) {
+	if w.mustAsk(t.name, c.ID) && !w.approved(c.ID, string(c.Arguments)) {
 		w.mu.Lock()
 		w.violate(&w.found.unapproved, "a call was made without an approval")
 		w.mu.Unlock()

@@ -32,12 +32,19 @@ func (s script) dangerous(seed uint64) script {
 	return s
 }
 
-// approves is the agent's word on approvals: in seeds whose parks expire, these do too.
+// approves is the agent's word on approvals: in seeds whose parks expire, these do too, and in some people change arguments.
 func (w *world) approves(d *messages.Definition) {
+	d.Approve = &messages.Approve{}
 	if w.expires() {
-		d.Approve = &messages.Approve{Expires: messages.Duration(time.Minute)}
+		d.Approve.Expires = messages.Duration(time.Minute)
+	}
+	if w.seed%3 == 1 {
+		d.Approve.Edit = []string{wreck, doom}
 	}
 }
+
+// editedArguments are those with which people approve a call where they may change them.
+const editedArguments = `{"edited":true}`
 
 // mustAsk reports whether a call needs an approval.
 func (w *world) mustAsk(tool, call string) bool {
@@ -64,14 +71,17 @@ func (w *world) decide(ctx context.Context, k *runlog.Controller, last record.En
 		ID: "d" + p.Call, Park: last.Head.ParkSeq, Step: p.Approval.Step, Call: p.Call, Hash: p.Approval.Hash, Denied: w.refuses(p.Call),
 		By: "ann", Until: p.Until,
 	}
+	if p.Approval.Editable && !d.Denied {
+		d.Asked, d.Arguments, d.Hash = d.Hash, editedArguments, messages.HashArguments(editedArguments)
+	}
 	if stale {
 		d.Hash = messages.HashArguments(`{"other":true}`)
 	}
 	_, _ = k.Control(ctx, simRun, d)
 }
 
-// approved reports whether the log holds an approval of a call that counts.
-func (w *world) approved(call string) bool {
+// approved reports whether the log holds an approval of a call with these arguments that counts.
+func (w *world) approved(call, arguments string) bool {
 	asked := ""
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 		for _, r := range e.Records {
@@ -81,8 +91,8 @@ func (w *world) approved(call string) bool {
 					asked = r.Approval.Hash
 				}
 			case *record.Decided:
-				if r.Call == call && !r.Denied && r.Hash == asked {
-					return true
+				if r.Call == call && !r.Denied && r.About() == asked && (!r.Edits() || r.Hash == messages.HashArguments(r.Arguments)) {
+					return r.Hash == messages.HashArguments(arguments)
 				}
 			}
 		}
@@ -103,6 +113,9 @@ func TestSimulationApproves(t *testing.T) {
 				switch r := r.(type) {
 				case *record.Decided:
 					seen[r.Outcome()]++
+					if r.Edits() && r.Hash != messages.HashArguments(`{"other":true}`) {
+						seen["edited"]++
+					}
 				case *record.Expired:
 					if r.Call != "" {
 						seen[messages.Lapsed]++
@@ -111,7 +124,7 @@ func TestSimulationApproves(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range []string{messages.Approved, messages.Denied, messages.Lapsed} {
+	for _, what := range []string{messages.Approved, messages.Denied, messages.Lapsed, "edited"} {
 		if seen[what] == 0 {
 			t.Errorf("nothing was %s: %v", what, seen)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -23,14 +24,15 @@ import (
 type toolWork struct {
 	*job
 
-	journal *journal
-	own     *ownership
-	calls   *callBook
-	hooks   *hookWork
-	claims  *claimer
-	rules   *policyWork
-	limits  *limits.Set
-	files   *claimFiles
+	journal   *journal
+	footprint *footprint
+	own       *ownership
+	calls     *callBook
+	hooks     *hookWork
+	claims    *claimer
+	rules     *policyWork
+	limits    *limits.Set
+	files     *claimFiles
 }
 
 // answer is what came of a call.
@@ -39,6 +41,7 @@ type answer struct {
 	result tools.Result
 	err    error
 	millis int64
+	spent  *record.Embedded // of long-term memory
 	found  []policy.Finding // what the rules made of the result, and of hosts that the call came to on its way
 }
 
@@ -60,13 +63,23 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	if len(wave) == 0 { // their permits are over
 		return x.journal.commit(ctx)
 	}
+	n, err := x.footprint.calls(ctx, wave)
+	switch {
+	case errors.Is(err, errControl):
+		return x.journal.replan(ctx)
+	case err != nil:
+		return nil, err
+	}
+	wave = wave[:n]
 	x.countRepeated(wave)
 	for i := range wave {
 		x.calls.made[wave[i].Call.ID] = true
 	}
 	if len(wave) == 1 {
 		c := wave[0].Call
-		return x.answered(ctx, x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c)))
+		a := x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c))
+		x.footprint.landed(c.Name)
+		return x.answered(ctx, a)
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
 }
@@ -86,7 +99,7 @@ func (x *toolWork) callWave(
 	defer func() { // whatever ends the wave, no call outlives it
 		abort(err)
 		for ; pending > 0; pending-- {
-			<-answers
+			x.footprint.landed((<-answers).call.Name)
 		}
 		clear(x.calls.flying)
 	}()
@@ -94,6 +107,7 @@ func (x *toolWork) callWave(
 		a := <-answers
 		pending--
 		delete(x.calls.flying, a.call.ID)
+		x.footprint.landed(a.call.Name)
 		if action, err = x.answered(ctx, a); err != nil {
 			return nil, err
 		}
@@ -116,10 +130,11 @@ func (x *toolWork) countRepeated(wave []agent.OpenCall) {
 // toolCall is a call that is about to be made, and uses its permit.
 func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
 	s := x.journal.state
+	rules := x.rules.of(s.Agent)
 	call := tools.Call{
 		Run: x.run, ID: c.ID, Key: x.key(s.Step, c.ID), Arguments: x.calls.args[c.ID], Workspace: ws,
 		Timeout: time.Duration(s.Agent.ToolTimeout), Agent: s.Agent.Name, Session: s.Task.Session, Grants: s.Agent.GrantOf(), Delegate: s.Agent.Delegate, Redact: x.cfg.Redact,
-		Scratchpad: s.Scratchpad.Clone(), Remember: x.rules.of(s.Agent).Memory,
+		Scratchpad: s.Scratchpad.Clone(), Remember: rules.Memory, Retain: rules.Retention, Memories: s.Agent.Memory.Reaches,
 	}
 	if n, ok := s.Agent.ToolRetries[c.Name]; ok {
 		call.Retries = &n
@@ -170,9 +185,10 @@ func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.
 	call.Reach = func(endpoint string) error { return allow(by.rules.Host(messages.PolicyOutput, endpoint)) }
 	call.Redirect = func(endpoint string) error { return allow(by.rules.Redirect(by.asked, endpoint)) }
 	began := x.now()
-	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
+	var meter longterm.Meter
+	res, err := x.cfg.Tools.Call(meter.Metered(ctx), c.Name, call)
 	ended = err == nil
-	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds()}
+	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds(), spent: x.embedded(&meter)}
 	if err == nil && res.Park == nil && res.Delegation == nil {
 		res, a.found = judged(by.rules, c.Name, res) // before a part of it is kept in a file
 		res.Content = x.excerpt(call, res.Content)
@@ -245,7 +261,7 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 	r := &record.ToolReturned{
 		Step: x.journal.state.Step, Name: a.call.Name, Millis: a.millis,
 		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
-		StepID: x.journal.state.StepID(a.call.ID),
+		StepID: x.journal.state.StepID(a.call.ID), Embedded: a.spent,
 	}
 	for _, f := range a.result.Files {
 		r.Files = append(r.Files, x.cfg.Redact(f))

@@ -1,0 +1,248 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/memorylimit"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// endless is a model whose reply does not end before it is given up.
+type endless struct{ pieces *int }
+
+func (m endless) Stream(context.Context, model.Request) iter.Seq2[model.Delta, error] {
+	text := strings.Repeat("x", 64<<10)
+	return func(yield func(model.Delta, error) bool) {
+		for yield(model.Delta{Text: text}, nil) {
+			*m.pieces++
+		}
+	}
+}
+
+// heavy is a tool whose calls may hold so many bytes.
+type heavy struct {
+	tools.Tool
+
+	bytes int64
+}
+
+func (h heavy) Weight() int64 { return h.bytes }
+
+// loads is a reply that calls the tool load.
+func loads() *model.Reply {
+	call := messages.Block{ToolCall: &messages.ToolCall{ID: "c", Name: "load", Arguments: "{}"}}
+	return &model.Reply{Stop: messages.StopToolCalls, Message: messages.Message{Content: []messages.Block{call}}}
+}
+
+// bounded is a runner with a budget, and the log of its runs.
+func bounded(t *testing.T, b *memorylimit.Budget, m model.Provider, ts ...tools.Tool) (*runner.Runner, *runlog.Memory) {
+	t.Helper()
+	set, err := tools.NewSet(ts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	def := messages.Definition{Name: "a"}
+	for _, tool := range ts {
+		def.Tools = append(def.Tools, tool.Spec().Name)
+	}
+	def.SetDefaults()
+	log, dir := &runlog.Memory{}, t.TempDir()
+	return runner.New(runner.Config{
+		Worker: "w", Tools: set, Model: m, Budget: b,
+		Workspace:  func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
+		Agent:      func(context.Context, string) (messages.Definition, error) { return def, nil },
+		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+	}), log
+}
+
+// last is the newest record of the run in a log.
+func last(t *testing.T, log *runlog.Memory) (r record.Record) {
+	t.Helper()
+	for e, err := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = e.Records[len(e.Records)-1]
+	}
+	return r
+}
+
+// A run that asks for more memory than a run may have ends, and says so.
+func TestRunBeyondItsShareEnds(t *testing.T) {
+	t.Parallel()
+	heard := 0
+	calls := rmodel(func(context.Context, model.Request) (*model.Reply, error) { return loads(), nil })
+	load, err := tools.Func(messages.ToolSpec{Name: "load", Description: "Load.", Effect: messages.EffectRead},
+		func(context.Context, tools.Call, struct{}) (tools.Result, error) {
+			t.Error("the call was made")
+			return tools.Text("loaded"), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		limit int64
+		model model.Provider
+		tools []tools.Tool
+	}{
+		"a reply":     {8 << 20, endless{&heard}, nil},
+		"a tool call": {64 << 20, calls, []tools.Tool{heavy{load, 32 << 20}}},
+	} {
+		b := memorylimit.New(c.limit)
+		r, log := bounded(t, b, c.model, c.tools...)
+		if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil {
+			t.Fatalf("%s: %v, %v", name, out, err)
+		}
+		end, ok := last(t, log).(*record.Finished)
+		if !ok || end.Result.Error == nil || end.Result.Error.Code != messages.CodeMemoryLimit || !strings.Contains(end.Result.Error.Message, "LONGSHORE_MEMORY_LIMIT") {
+			t.Errorf("%s: it ended with %+v", name, last(t, log))
+		}
+		if got := b.Stats(); got.Used != 0 || got.Waiting != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if heard > 2<<20/(64<<10) { // a quarter of the share of 4 MiB, and a little more
+		t.Errorf("%d pieces of the reply were read", heard)
+	}
+}
+
+// take leaves nothing of a budget of 8 MiB for a run that is not its senior.
+func take(t *testing.T, b *memorylimit.Budget) (giveBack func()) {
+	t.Helper()
+	common, senior := b.Open("other", 0), b.Open("other", 0)
+	held := b.Stats().Used
+	for _, err := range []error{common.Hold(t.Context(), 4<<20-held), senior.Hold(t.Context(), 1<<20)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return func() {
+		common.Close()
+		senior.Close()
+	}
+}
+
+// A run waits while others hold what it needs, and is not claimed until then.
+func TestRunWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memorylimit.New(8 << 20)
+		giveBack := take(t, b)
+		r, log := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("done"), nil }))
+		out := make(chan runner.Outcome, 1)
+		go func() {
+			o, err := r.Run(t.Context(), rticket(1))
+			if err != nil {
+				t.Error(err)
+			}
+			out <- o
+		}()
+		synctest.Wait()
+		if got := b.Stats(); got.Waiting != 1 || last(t, log) != nil {
+			t.Errorf("%+v, and the log has %v", got, last(t, log))
+		}
+		giveBack()
+		if got := <-out; got != runner.Done {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A task that waits for memory before its run begins is handed back after a while, for a worker that has some. But that counts as a delivery, too
+// many of which would end the run unread: later it waits where it is.
+func TestTaskThatWaitsForMemoryIsNotUsedUp(t *testing.T) {
+	t.Parallel()
+	const attempts = 5
+	for delivered, back := range map[int]bool{1: true, attempts: true, attempts + 1: false, 3 * attempts: false} {
+		t.Run(strconv.Itoa(delivered), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := memorylimit.New(8 << 20)
+				giveBack := take(t, b)
+				r, log := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("done"), nil }))
+				ticket := rticket(1)
+				ticket.Delivered = delivered
+				began := time.Now()
+				if back {
+					if o, err := r.Run(t.Context(), ticket); o != runner.Return || !errors.Is(err, runner.ErrNoMemory) || time.Since(began) != 10*time.Minute || last(t, log) != nil {
+						t.Errorf("%v, %v after %s, and the log has %v", o, err, time.Since(began), last(t, log))
+					}
+					giveBack()
+					return
+				}
+				time.AfterFunc(5*time.Hour, giveBack)
+				if o, err := r.Run(t.Context(), ticket); o != runner.Done || err != nil || time.Since(began) != 5*time.Hour {
+					t.Errorf("%v, %v after %s", o, err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// A run that waits for memory is handed back when its worker drains, and after a while when others hold what it needs. That is no attempt.
+func TestRunThatWaitsForMemoryIsHandedBack(t *testing.T) {
+	t.Parallel()
+	read, err := tools.Func(messages.ToolSpec{Name: "load", Description: "Load.", Effect: messages.EffectRead},
+		func(context.Context, tools.Call, struct{}) (tools.Result, error) { return tools.Text("loaded"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		drains bool
+		want   error
+		after  time.Duration
+	}{
+		"the worker drains": {true, runner.ErrShutdown, 0}, "others hold it for long": {false, runner.ErrNoMemory, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := memorylimit.New(8 << 20)
+				var giveBack func()
+				r, log := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+					giveBack = take(t, b)
+					return loads(), nil
+				}), read)
+				type end struct {
+					outcome runner.Outcome
+					err     error
+				}
+				ended, began := make(chan end, 1), time.Now()
+				go func() {
+					o, err := r.Run(t.Context(), rticket(1))
+					ended <- end{o, err}
+				}()
+				synctest.Wait()
+				if b.Stats().Waiting != 1 {
+					t.Errorf("%+v", b.Stats())
+				}
+				if c.drains {
+					r.Drain()
+				}
+				if got := <-ended; got.outcome != runner.Return || !errors.Is(got.err, c.want) || time.Since(began) != c.after {
+					t.Errorf("%v, %v, after %s", got.outcome, got.err, time.Since(began))
+				}
+				if released, ok := last(t, log).(*record.Released); !ok || released.Spent {
+					t.Errorf("the log ends with %+v", last(t, log))
+				}
+				giveBack()
+				if got := b.Stats(); got.Used != 0 || got.Waiting != 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
