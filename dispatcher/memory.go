@@ -2,9 +2,12 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"iter"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/erasure"
 	"github.com/longshore-run/longshore/messages/memory"
 )
 
@@ -70,4 +73,62 @@ func (of Memory) Delete(ctx context.Context, r memory.DeleteRequest) (int, error
 		return 0, err
 	}
 	return reply.Deleted, nil
+}
+
+var errPages = errors.New("the dispatcher answers with a page that was read before")
+
+// Find yields what is kept of a tenant, a conversation or a person, a page for each request. It ends with the first error.
+func (of Data) Find(ctx context.Context, s erasure.Scope) iter.Seq2[*erasure.Kept, error] {
+	return pagesOf(func(after string) (*erasure.Kept, error) {
+		return ask[erasure.Kept](ctx, of.client, erasure.SubjectFind, erasure.FindRequest{Scope: s, After: after})
+	})
+}
+
+// Erase erases it, and yields what was erased with each request. It ends with the first error, after which it may be made again from the
+// beginning. Runs that have not ended stay.
+func (of Data) Erase(ctx context.Context, r erasure.EraseRequest) iter.Seq2[*erasure.Kept, error] {
+	return pagesOf(func(after string) (*erasure.Kept, error) {
+		if after != "" {
+			r.After = after
+		}
+		return ask[erasure.Kept](ctx, of.client, erasure.SubjectErase, r)
+	})
+}
+
+func pagesOf(next func(after string) (*erasure.Kept, error)) iter.Seq2[*erasure.Kept, error] {
+	return func(yield func(*erasure.Kept, error) bool) {
+		for after := ""; ; {
+			page, err := next(after)
+			if err == nil && page.Next != "" && page.Next <= after {
+				err = errPages
+			}
+			if !yield(page, err) || err != nil || page.Next == "" {
+				return
+			}
+			after = page.Next
+		}
+	}
+}
+
+// Events yields the stored events of a run as they are, oldest first. It ends with the first error.
+func (of Data) Events(ctx context.Context, run messages.Ref) iter.Seq2[control.StoredEvent, error] {
+	return func(yield func(control.StoredEvent, error) bool) {
+		req := control.EventsRequest{Tenant: run.Tenant, ID: run.Run}
+		for more := true; more; {
+			page, err := of.client.eventPage(ctx, &req)
+			if err == nil && page.More && page.Next <= req.After {
+				err = errPages
+			}
+			if err != nil {
+				yield(control.StoredEvent{}, err)
+				return
+			}
+			for _, e := range page.Events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			req.After, more = page.Next, page.More
+		}
+	}
 }

@@ -88,7 +88,8 @@ func Over(transport http.RoundTripper, cfg Config, credentials *credential.Store
 	if err != nil {
 		return nil, err
 	}
-	return []tools.Tool{timed{get, time.Duration(cfg.Timeout)}, timed{request, time.Duration(cfg.Timeout)}}, nil
+	timeout, weight := time.Duration(cfg.Timeout), bodyWeight*cfg.MaxBody+tools.DefaultWeight
+	return []tools.Tool{timed{get, timeout, weight}, timed{request, timeout, weight}}, nil
 }
 
 // choices is the schema of arguments in which some fields are one of a few words.
@@ -104,14 +105,21 @@ func choices[In any](of map[string][]any) (json.RawMessage, error) {
 	return json.Marshal(s)
 }
 
+// bodyWeight is how many times a body is in memory while the last of it is read: the buffer grows by copying.
+const bodyWeight = 2
+
 // timed is a tool with the operator's timeout, whose calls are made again after a transient failure.
 type timed struct {
 	tools.Tool
 
 	timeout time.Duration
+	weight  int64
 }
 
 func (t timed) Timeout() time.Duration { return t.timeout }
+
+// Weight implements tools.Weigher: an answer is read as a whole before it is cut.
+func (t timed) Weight() int64 { return t.weight }
 
 func (t timed) Retry() tools.Retry {
 	return tools.Retry{Retries: 2, First: 500 * time.Millisecond, Most: 5 * time.Second}
@@ -120,6 +128,7 @@ func (t timed) Retry() tools.Retry {
 var (
 	_ tools.Timeouter = timed{}
 	_ tools.Retrier   = timed{}
+	_ tools.Weigher   = timed{}
 )
 
 func (b *browser) get(ctx context.Context, c tools.Call, in getArgs) (tools.Result, error) {

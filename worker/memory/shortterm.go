@@ -24,6 +24,7 @@ const (
 	defaultTTL             = 24 * time.Hour
 	defaultTimeout         = 250 * time.Millisecond // folding a usual log takes less; waiting longer would not pay
 	defaultProbe           = time.Second
+	defaultFlush           = time.Second
 	defaultMaxPending      = 4096
 	defaultMaxPendingBytes = 64 << 20
 )
@@ -34,6 +35,7 @@ type Config struct {
 	TTL             time.Duration // After the last write to a key. Default 24 h.
 	Timeout         time.Duration // Of one operation. Default 250 ms.
 	Probe           time.Duration // How long a Redis that failed is left alone. Default 1 s.
+	Flush           time.Duration // How long Run still writes once its context has ended. Default 1 s.
 	MaxPending      int           // Runs with a change that waits to be written. Default 4096.
 	MaxPendingBytes int           // Their data. Default 64 MiB.
 	Sealer          Sealer        // Of the values. Default: they are in the clear.
@@ -44,13 +46,14 @@ func (c Config) withDefaults() (Config, error) {
 	if strings.ContainsAny(c.Prefix, "{}") {
 		return c, &messages.FieldError{Field: "Prefix", Reason: "must not contain braces: they decide on the cluster slot"}
 	}
-	if c.TTL < 0 || c.Timeout < 0 || c.Probe < 0 || c.MaxPending < 0 || c.MaxPendingBytes < 0 {
-		return c, errors.New("TTL, Timeout, Probe, MaxPending, MaxPendingBytes: must not be negative")
+	if c.TTL < 0 || c.Timeout < 0 || c.Probe < 0 || c.Flush < 0 || c.MaxPending < 0 || c.MaxPendingBytes < 0 {
+		return c, errors.New("TTL, Timeout, Probe, Flush, MaxPending, MaxPendingBytes: must not be negative")
 	}
 	c.Prefix = orDefault(c.Prefix, defaultPrefix)
 	c.TTL = orDefault(c.TTL, defaultTTL)
 	c.Timeout = orDefault(c.Timeout, defaultTimeout)
 	c.Probe = orDefault(c.Probe, defaultProbe)
+	c.Flush = orDefault(c.Flush, defaultFlush)
 	c.MaxPending = orDefault(c.MaxPending, defaultMaxPending)
 	c.MaxPendingBytes = orDefault(c.MaxPendingBytes, defaultMaxPendingBytes)
 	if c.TTL < time.Millisecond {

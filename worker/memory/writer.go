@@ -16,11 +16,10 @@ const (
 	maxBatchBytes = 1 << 20 // goes through within the timeout on any network that is fit for a cache
 	maxAttempts   = 5       // the circuit opens earlier: an outage alone drops nothing
 	retryPause    = 50 * time.Millisecond
-	flushTimeout  = time.Second
 )
 
-// Run writes what Save and Delete have queued until ctx ends, then what still waits, for at most a second, and drops
-// the rest. While Redis is down it asks once per Config.Probe whether it is back. It returns nil; a second Run is an
+// Run writes what Save and Delete have queued until ctx ends, then what still waits, for at most Config.Flush, and
+// drops the rest. While Redis is down it asks once per Config.Probe whether it is back. It returns nil; a second Run is an
 // error. Changes queued after it has ended are dropped.
 func (s *ShortTerm) Run(ctx context.Context) error {
 	if !s.isRun.CompareAndSwap(false, true) {
@@ -72,7 +71,7 @@ func (s *ShortTerm) probe(ctx context.Context) {
 
 // flush ends the writing. A Redis that is down is not waited for.
 func (s *ShortTerm) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Flush)
 	defer cancel()
 	for ctx.Err() == nil && s.circuit.IsClosed() {
 		batch := s.pending.take(maxBatch, maxBatchBytes)

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"slices"
+	"time"
+
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/sensitive"
 )
@@ -34,4 +37,16 @@ func (r *Rules) memory() string {
 	default:
 		return messages.MemoryRedact
 	}
+}
+
+// Retention is the longest that long-term memory may hold what the run writes to a collection; 0: as long as the writer asks.
+func (r *Rules) Retention(collection string) time.Duration {
+	if r == nil {
+		return 0
+	}
+	var all []messages.RetainRule
+	for i := range r.layers {
+		all = slices.Concat(all, r.layers[i].retain)
+	}
+	return messages.Retention(all, collection)
 }

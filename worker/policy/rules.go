@@ -41,6 +41,7 @@ type layer struct {
 	taint   *messages.TaintRule
 	events  *messages.EventRules
 	memory  string
+	retain  []messages.RetainRule
 }
 
 type content struct {
@@ -86,7 +87,7 @@ func For(operator []Layer, above []record.RulesFor, agent *messages.Definition) 
 
 func newLayer(l Layer) (made layer, err error) {
 	p := l.Policy
-	made = layer{source: l.Source, tools: p.Tools, taint: p.Taint, events: p.Events, memory: p.Memory}
+	made = layer{source: l.Source, tools: p.Tools, taint: p.Taint, events: p.Events, memory: p.Memory, retain: p.Retain}
 	if p.Hosts != nil {
 		listed, err := hosts.Parse(p.Hosts)
 		if err != nil {
@@ -147,11 +148,12 @@ type Finding struct {
 	Rule   string
 	Source string
 	Reason string
+	Edit   bool // of PolicyAsk: the call may be approved with other arguments
 }
 
 func (l *layer) finding(at messages.PolicyPoint, action, rule, format string, args ...any) Finding {
 	reason := fmt.Sprintf(format, args...)
-	return Finding{at, action, rule, l.source, fmt.Sprintf("%s (rule %s of the %s)", reason, rule, l.source)}
+	return Finding{Point: at, Action: action, Rule: rule, Source: l.source, Reason: fmt.Sprintf("%s (rule %s of the %s)", reason, rule, l.source)}
 }
 
 // maxRounds bounds how often a text is looked at again.
@@ -376,24 +378,33 @@ type Asked struct {
 	Had       []string        // tools whose results the run has had
 }
 
-// Asks returns the first rule that has a call wait for a person, nil when none does.
-func (r *Rules) Asks(c Asked) *Finding {
+// Asks returns the first rule that has a call wait for a person, nil when none does. The call may be approved with other arguments
+// only if each rule that asks lets it be.
+func (r *Rules) Asks(c Asked) (first *Finding) {
 	if r == nil {
 		return nil
+	}
+	edit := true
+	asks := func(l *layer, at messages.PolicyPoint, rule, why string, lets bool) {
+		if edit = edit && lets; first == nil {
+			first = new(l.finding(at, messages.PolicyAsk, rule, "%s", why))
+		}
 	}
 	for i := range r.layers {
 		l := &r.layers[i]
 		for j := range l.approve {
 			if a := &l.approve[j]; a.fits(&c) {
-				return new(l.finding(messages.PolicyArguments, messages.PolicyAsk, a.Name, "a person must agree to this call"))
+				asks(l, messages.PolicyArguments, a.Name, "a person must agree to this call", a.Edit)
 			}
 		}
 		if t := l.taint; t != nil && messages.Names(t.Egress, c.Tool) && anyNamed(t.Private, c.Had) && anyNamed(t.Untrusted, c.Had) {
-			return new(l.finding(messages.PolicyPlan, messages.PolicyAsk, "taint",
-				"the run has read private and untrusted data, so a person must agree to what leaves it"))
+			asks(l, messages.PolicyPlan, "taint", "the run has read private and untrusted data, so a person must agree to what leaves it", false)
 		}
 	}
-	return nil
+	if first != nil {
+		first.Edit = edit
+	}
+	return first
 }
 
 func anyNamed(list, tools []string) bool {

@@ -233,6 +233,20 @@ func TestAsks(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		policy string
+		edit   bool
+	}{
+		"a rule that lets it be":        {`{"approve":[{"name":"r","tool":"mail","edit":true}]}`, true},
+		"a rule that does not":          {`{"approve":[{"name":"r","tool":"mail"}]}`, false},
+		"a second rule that does not":   {`{"approve":[{"name":"r","tool":"mail","edit":true},{"name":"s","tool":"*"}]}`, false},
+		"a second rule about others":    {`{"approve":[{"name":"r","tool":"mail","edit":true},{"name":"s","tool":"get"}]}`, true},
+		"private data that would leave": {`{"approve":[{"name":"r","tool":"mail","edit":true}],` + taint[1:], false},
+	} {
+		if f := rules(t, "fleet", c.policy).Asks(policy.Asked{Tool: "mail", Had: []string{"http_get", "sql_query"}}); f == nil || f.Rule != "r" || f.Edit != c.edit {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
 	var none *policy.Rules
 	if none.Asks(policy.Asked{Tool: "t"}) != nil || none.Judges(messages.PolicyReply) {
 		t.Error("no rules ask")

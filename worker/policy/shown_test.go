@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,5 +88,25 @@ func TestForksShowNoMore(t *testing.T) {
 		if diff := cmp.Diff(&tc.want, tc.was.Forked(tc.by)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// The shortest of the rules that match a collection counts, whosever it is.
+func TestTheShortestRetentionCounts(t *testing.T) {
+	r, err := policy.NewRules(layer(t, "fleet", `{"retain":[{"collection":"*","for":"720h"},{"collection":"notes","for":"2h"}]}`),
+		layer(t, "tenant acme", `{"retain":[{"collection":"fact*","for":"24h"}]}`), layer(t, "agent a", `{"retain":[{"collection":"facts","for":"1h"},{"collection":"notes","for":"3h"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for collection, want := range map[string]time.Duration{"facts": time.Hour, "facts2": 24 * time.Hour, "fac": 720 * time.Hour, "notes": 2 * time.Hour} {
+		if got := r.Retention(collection); got != want {
+			t.Errorf("%s is held for %v, want %v", collection, got, want)
+		}
+	}
+	if r, err = policy.NewRules(layer(t, "fleet", `{"retain":[{"collection":"facts","for":"1h"}]}`)); err != nil || r.Retention("notes") != 0 {
+		t.Errorf("%v, %v", r, err)
+	}
+	if r = nil; r.Retention("facts") != 0 {
+		t.Error("without rules")
 	}
 }

@@ -30,7 +30,7 @@ func (m memories) command() *cobra.Command {
 		Long: "List, search, write or remove what is in the long-term memory of a tenant: what agents keep beyond their runs, and documents\n" +
 			"that people bring. The dispatcher answers, and needs the same LONGSHORE_MEMORY as the workers.",
 	}
-	cmd.AddCommand(m.ls(), m.show(), m.search(), m.put(), m.rm())
+	cmd.AddCommand(m.ls(), m.show(), m.search(), m.put(), m.rm(), m.export(), m.erase())
 	return cmd
 }
 
@@ -348,7 +348,7 @@ func (m memories) rm() *cobra.Command {
 		by string
 	)
 	cmd := &cobra.Command{
-		Use: "rm COLLECTION ID…", Aliases: []string{"delete"}, Short: "Remove items",
+		Use: "rm COLLECTION ID…", Short: "Remove items",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2:

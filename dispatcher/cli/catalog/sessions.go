@@ -50,8 +50,8 @@ func sessions(caller *conn.Caller) *cobra.Command {
 		n.shown(&cobra.Command{Use: "show NAME", Short: "Show the runs of a session"}),
 		n.deleted(&cobra.Command{
 			Use: "delete NAME", Short: "Forget a conversation",
-			Long: "Forget a conversation: the next run of the session starts a new one. The logs of its runs stay as long as those of other\n" +
-				"runs.",
+			Long: "Forget a conversation: the next run of the session starts a new one, and what long-term memory holds of this session\n" +
+				"alone is removed. The logs of its runs stay as long as those of other runs.",
 		}),
 	)
 	return cmd

@@ -4,11 +4,13 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/memory"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Store is long-term memory as requests see it. Requests have passed their checks. What a store cannot do is
@@ -33,14 +35,20 @@ type Writer interface {
 	Put(ctx context.Context, r *memory.PutRequest) (memory.PutReply, error)
 	// Delete removes items and returns how many. It may have removed some when it fails.
 	Delete(ctx context.Context, tenant, collection string, ids []string) (int, error)
+	// Erase removes the items of all collections that pass a filter; an empty one passes all. It may have removed some when it fails.
+	Erase(ctx context.Context, tenant string, f memory.Filter) (int, error)
 }
 
 // Config is fixed for the life of a Memory.
 type Config struct {
 	Store  Store // nil: there is none
 	Room   request.Room
-	Redact func(string) string // takes secrets out of what is written; nil: nothing
+	Redact func(string) string      // takes secrets out of what is written; nil: nothing
+	Rules  func(tenant string) Rule // of what is written; nil: all may be
 }
+
+// Rule is what the policies of the fleet and of a tenant let its memory hold of a text; false: nothing.
+type Rule func(text string) (kept string, ok bool)
 
 // Memory answers the requests about long-term memory.
 type Memory struct{ cfg Config }
@@ -49,6 +57,9 @@ type Memory struct{ cfg Config }
 func New(cfg Config) *Memory {
 	if cfg.Redact == nil {
 		cfg.Redact = func(s string) string { return s }
+	}
+	if cfg.Rules == nil {
+		cfg.Rules = func(string) Rule { return func(text string) (string, bool) { return text, true } }
 	}
 	return &Memory{cfg}
 }
@@ -176,12 +187,16 @@ func (m *Memory) search(ctx context.Context, r *memory.SearchRequest) (any, erro
 }
 
 func (m *Memory) put(ctx context.Context, r *memory.PutRequest) (any, error) {
+	rule := m.cfg.Rules(r.Tenant)
 	for i := range r.Items {
 		it := &r.Items[i]
 		if it.Cut {
 			return nil, &messages.FieldError{Field: "items", Reason: "holds the item " + it.ID + ", whose text is cut: read it whole"}
 		}
-		it.Text, it.Model = m.cfg.Redact(it.Text), ""
+		if err := strict.Under(fmt.Sprintf("items[%d]", i), m.judge(rule, it)); err != nil {
+			return nil, err
+		}
+		it.Model = ""
 	}
 	return m.cfg.Store.Put(ctx, r)
 }

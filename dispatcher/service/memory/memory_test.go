@@ -117,3 +117,49 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("without a store: %v", err)
 	}
 }
+
+// What clients write passes the rules as what models remember does: nothing that they keep out is stored, also not where items are found by it.
+func TestRulesHoldForWrites(t *testing.T) {
+	t.Parallel()
+	m := asked.New(asked.Config{
+		Store: served.New(memstore.New(memstore.Config{}), ""), Room: func() int64 { return 1 << 20 },
+		Redact: func(s string) string { return strings.ReplaceAll(s, "planted-secret", "***") },
+		Rules: func(tenant string) asked.Rule {
+			return func(text string) (string, bool) {
+				return strings.ReplaceAll(text, "bob@example.com", "[redacted]"), tenant != "dropping" && !strings.Contains(text, "blocked")
+			}
+		},
+	})
+	put := func(tenant string, it memory.Item) error {
+		_, err := ask[memory.PutReply](t, m, memory.SubjectPut, memory.PutRequest{Tenant: tenant, Name: "c", Items: []memory.Item{{ID: "first", Text: "fine"}, it}})
+		return err
+	}
+	err := put("acme", memory.Item{
+		ID: "a", Text: "Ask bob@example.com for planted-secret.", Source: memory.Source{Document: "bob@example.com.md"}, Subject: "bob", Tags: []string{"t"}, Fields: map[string]any{"n": 1, "s": "x"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ask[memory.Item](t, m, memory.SubjectGet, memory.ItemRequest{Tenant: "acme", Name: "c", ID: "a"})
+	if err != nil || got.Text != "Ask [redacted] for ***." || got.Source.Document != "[redacted].md" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for field, it := range map[string]memory.Item{
+		"items[1].text":            {ID: "b", Text: "blocked"},
+		"items[1].source.document": {ID: "b", Source: memory.Source{Document: "blocked"}},
+		"items[1].subject":         {ID: "b", Subject: "bob@example.com"},
+		"items[1].tags[1]":         {ID: "b", Tags: []string{"fine", "planted-secret"}},
+		"items[1].fields.mail":     {ID: "b", Fields: map[string]any{"mail": "bob@example.com"}},
+	} {
+		err := put("acme", it)
+		if f, ok := errors.AsType[*messages.FieldError](err); !ok || f.Field != field || strings.Contains(f.Reason, "bob@") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := put("dropping", memory.Item{ID: "a", Text: "Ask."}); err == nil {
+		t.Error("a memory that drops all has kept something")
+	}
+	if all, err := ask[memory.Page](t, m, memory.SubjectList, memory.ListRequest{Tenant: "dropping", Name: "c"}); err != nil || len(all.Items) != 0 {
+		t.Errorf("%d items, %v", len(all.Items), err)
+	}
+}

@@ -77,6 +77,14 @@ func scopeOf(key string) (s kv.Scope, ok bool) {
 	return s, (s.Kind == messages.KVRun || s.Kind == messages.KVSession) && s.Check() == nil
 }
 
+// KeysOf are the keys of a scope that has passed its Check.
+func KeysOf(s kv.Scope) []string { return keys(s) }
+
+// PatternsOf are those of the keys of all scopes of a tenant, and of what is known of their sizes.
+func PatternsOf(tenant string) []string {
+	return []string{prefix + "{*." + tenant + ".*}:*", prefix + "{quota." + tenant + "}:*"}
+}
+
 // Erase implements kv.Eraser.
 func (st *Store) Erase(ctx context.Context, s kv.Scope) error {
 	if err := s.Check(); err != nil {

@@ -179,7 +179,10 @@ func (o *OpenAI) request(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	call := o.client.Call(ctx, nil)
 	defer func() { _ = call.Close() }()
-	vectors, err := o.answer(call, req, len(texts))
+	vectors, used, err := o.answer(call, req, len(texts))
+	if used >= 0 { // it may be billed, whatever the answer is worth
+		longterm.Count(ctx, longterm.Embeddings{Model: o.cfg.Model, Calls: 1, Tokens: tokensOf(cut, used)})
+	}
 	if err != nil {
 		return nil, call.Failure(err)
 	}
@@ -187,23 +190,44 @@ func (o *OpenAI) request(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-func (o *OpenAI) answer(call *httpstream.Call, req *http.Request, texts int) ([][]float32, error) {
-	err := call.Do(req)
+// answer returns the vectors, and how many tokens the endpoint says it has read: 0 if it does not, negative if it has not answered.
+func (o *OpenAI) answer(call *httpstream.Call, req *http.Request, texts int) (vectors [][]float32, used int, err error) {
+	err = call.Do(req)
 	if refusal, ok := errors.AsType[*httpstream.RefusalError](err); ok {
-		return nil, refused(refusal)
+		return nil, -1, refused(refusal)
 	}
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	_, whole, err := call.Answer()
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	var reply api.EmbeddingResponse
 	if err := json.Unmarshal(whole, &reply); err != nil || len(whole) == 0 {
-		return nil, &model.Error{Class: model.ModelOutput, Detail: "the answer is not a list of vectors"}
+		return nil, -1, &model.Error{Class: model.ModelOutput, Detail: "the answer is not a list of vectors"}
 	}
-	return o.vectors(reply.Data, texts)
+	vectors, err = o.vectors(reply.Data, texts)
+	return vectors, max(0, reply.Usage.PromptTokens), err
+}
+
+const (
+	bytesOfToken = 4
+	moreTokens   = 16 // that a model puts around a text, at most
+)
+
+// tokensOf are the tokens of texts, as the endpoint counts them; without that, four bytes count as one. More than each byte and what a model puts around
+// a text is not believed.
+func tokensOf(texts []string, used int) int64 {
+	size := 0
+	for _, t := range texts {
+		size += len(t)
+	}
+	most := size + moreTokens*len(texts)
+	if used == 0 {
+		used = (size + bytesOfToken - 1) / bytesOfToken
+	}
+	return int64(min(used, most))
 }
 
 // vectors are those of an answer in the order of the texts.

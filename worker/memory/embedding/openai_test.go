@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/memory/embedding"
+	"github.com/longshore-run/longshore/worker/memory/longterm"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
@@ -72,9 +73,13 @@ func TestBatchesInOrder(t *testing.T) {
 		sizes = append(sizes, len(in.Input))
 		fmt.Fprint(w, vectors(in))
 	})
-	got, err := o.Embed(t.Context(), []string{"a", "bb", "ccc"})
+	var meter, outer longterm.Meter
+	got, err := outer.Of(o).Embed(meter.Metered(t.Context()), []string{"a", "bb", "ccc"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := (longterm.Embeddings{Model: "small", Calls: 2, Tokens: 5 + 5}); meter.Total() != want || outer.Total() != want {
+		t.Errorf("counted %+v and %+v, want %+v", meter.Total(), outer.Total(), want)
 	}
 	if diff := cmp.Diff([][]float32{{1, 1}, {2, 1}, {3, 1}}, got); diff != "" {
 		t.Error(diff)

@@ -88,6 +88,9 @@ func unstarted(tb testing.TB, s Server, c memory.Config) *memory.ShortTerm {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second // a slow machine must not look like an outage
 	}
+	if c.Flush == 0 {
+		c.Flush = patience
+	}
 	m, err := memory.New(client(tb, s), c)
 	if err != nil {
 		tb.Fatal(err)

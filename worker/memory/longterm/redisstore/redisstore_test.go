@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -22,6 +23,9 @@ import (
 	"github.com/longshore-run/longshore/worker/memory/memorytest"
 )
 
+// patience is how long tests wait for a Redis that is not slow on purpose, but may be beside other tests.
+const patience = time.Minute
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func connect(t *testing.T, url string) redis.UniversalClient {
@@ -34,13 +38,26 @@ func connect(t *testing.T, url string) redis.UniversalClient {
 	return rdb
 }
 
+// patiently connects to a Redis, and waits for it as long as patience.
+func patiently(t *testing.T, at string) redis.UniversalClient {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("read_timeout", patience.String())
+	u.RawQuery = q.Encode()
+	return connect(t, u.String())
+}
+
 func suite(t *testing.T, url string) {
 	t.Helper()
 	longtermtest.Run(t, func(t *testing.T, o longtermtest.Options) longterm.Store {
 		t.Helper()
-		rdb := connect(t, url)
+		rdb := patiently(t, url)
 		memorytest.FlushAll(t, rdb)
-		return redisstore.New(rdb, redisstore.Config{Limits: o.Limits, Now: o.Now})
+		return redisstore.New(rdb, redisstore.Config{Timeout: patience, Limits: o.Limits, Now: o.Now})
 	})
 }
 
@@ -92,7 +109,7 @@ func TestFull(t *testing.T) {
 		t.Log("no redis-server on the PATH: it was left out")
 		return
 	}
-	s := redisstore.New(connect(t, "redis://"+start(t, program, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction")), redisstore.Config{})
+	s := redisstore.New(patiently(t, "redis://"+start(t, program, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction")), redisstore.Config{Timeout: patience})
 	at := longtermtest.Place("c")
 	n := 0
 	for ; err == nil && n < 1000; n++ {

@@ -192,3 +192,11 @@ func (s *Store) Delete(ctx context.Context, tenant, collection string, ids []str
 	n, err := s.store.Delete(ctx, place(tenant, collection), longterm.Deletion{IDs: ids})
 	return n, told(err)
 }
+
+// Erase removes the items of all collections that pass a filter; an empty one passes all.
+func (s *Store) Erase(ctx context.Context, tenant string, f memory.Filter) (int, error) {
+	d := longterm.Deletion{Filter: filterOf(f)}
+	d.All = f.Agent == "" && f.Session == "" && f.Subject == "" && len(f.Tags) == 0
+	n, err := s.store.Delete(ctx, place(tenant, ""), d)
+	return n, told(err)
+}

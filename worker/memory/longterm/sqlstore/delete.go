@@ -8,10 +8,13 @@ import (
 	"github.com/longshore-run/longshore/worker/memory/longterm"
 )
 
-// deleted is how many items one transaction removes.
-const deleted = 500
+// What one transaction removes at most. SQLite's log needs as much space as what is removed: a disk that is nearly full has room for little.
+const (
+	deleted      = 500     // items
+	deletedBytes = 1 << 20 // of their texts
+)
 
-// Delete implements longterm.Writer. Each 500 items are a transaction.
+// Delete implements longterm.Writer. Each 500 items, of a MiB in SQLite, are a transaction.
 func (st *Store) Delete(ctx context.Context, at longterm.Place, d longterm.Deletion) (int, error) {
 	d, err := d.Check(at)
 	if err != nil {
@@ -21,34 +24,50 @@ func (st *Store) Delete(ctx context.Context, at longterm.Place, d longterm.Delet
 	if len(d.IDs) > 0 {
 		w.add("m.id IN "+marks(len(d.IDs)), anys(d.IDs)...)
 	}
-	for total := 0; ; {
-		found, n, err := st.deleteSome(ctx, at.Tenant, w)
+	for total, most := 0, deleted; ; {
+		more, n, err := st.deleteSome(ctx, at.Tenant, w, most)
 		total += n
-		if err != nil || found < deleted {
+		if err != nil || !more {
 			return total, err
 		}
+		most = min(deleted, 2*n+1) // those that were too many are not read again and again
 	}
 }
 
-// deleteSome removes the first items that meet conditions. It returns how many it found, and how many of them it removed.
-func (st *Store) deleteSome(ctx context.Context, tenant string, w *where) (found, n int, err error) {
+// deleteSome removes the first items that meet conditions. It reports whether there are more, and how many it removed.
+func (st *Store) deleteSome(ctx context.Context, tenant string, w *where, most int) (more bool, n int, err error) {
 	ctx, end, err := st.begin(ctx)
 	if err != nil {
-		return 0, 0, err
+		return false, 0, err
 	}
 	err = st.change(ctx, tenant, func(t *tx) error {
-		rows, err := t.find(ctx, w, deleted)
+		rows, err := t.find(ctx, w, most)
 		if err != nil {
 			return err
 		}
-		found = len(rows)
-		n, err = t.remove(ctx, rows)
+		some := rows
+		if st.db.Kind == database.SQLite {
+			some = rows[:fitting(rows)]
+		}
+		more = len(rows) == most || len(some) < len(rows)
+		n, err = t.remove(ctx, some)
 		return err
 	})
-	if err == nil {
-		err = st.erase(ctx, n)
+	if err != nil {
+		return false, 0, end(err) // nothing of it was removed
 	}
-	return found, n, end(err)
+	return more, n, end(st.erase(ctx, n))
+}
+
+// fitting is how many of the first rows one transaction removes: one at least.
+func fitting(rows []row) int {
+	size := int64(0)
+	for i, r := range rows {
+		if size += r.size; size > deletedBytes && i > 0 {
+			return i
+		}
+	}
+	return len(rows)
 }
 
 // erase takes what was removed out of SQLite's log, so that it is no longer in any file. While something is read that is not possible: then the

@@ -5,6 +5,7 @@ package sqlstore_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/deploy/embedded/postgrestest"
 	"github.com/longshore-run/longshore/worker/memory/longterm"
@@ -28,8 +29,12 @@ func each(t *testing.T, test func(t *testing.T, place func(*testing.T) string)) 
 	})
 }
 
+// open waits a minute for the database, which may be slow beside other tests, unless a test says otherwise.
 func open(t *testing.T, cfg sqlstore.Config) *sqlstore.Store {
 	t.Helper()
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Minute
+	}
 	s, err := sqlstore.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package memory is the command `longshore memory quality`. It stands apart from the client commands because it links the memory of
-// workers.
+// Package memory is the commands `longshore memory import` and `longshore memory quality`. It stands apart from the client commands because it
+// links what reads documents, and the memory of workers.
 package memory
 
 import (

@@ -1,4 +1,6 @@
-package web
+// Package markdown writes HTML as Markdown, for models to read. A page may come from anywhere: what it costs is bounded by its length and by
+// the time that Convert is given.
+package markdown
 
 import (
 	"context"
@@ -17,21 +19,26 @@ const maxIndented = 8
 
 const maxDigits = 6
 
-// markdown is a page as Markdown. Its conversion cannot be stopped, so that what it costs must be about the same for each byte. Characters
+// Page is a page as Markdown.
+type Page struct{ Title, Text string }
+
+// Convert writes a page as Markdown; links get the domain, such as https://example.com, in front of those that name none. It ends soon after ctx
+// does with ErrPage. The conversion itself cannot be stopped, so that what it costs must be about the same for each byte. Characters
 // that mean something in Markdown are not escaped: whether they do is found out by looking ahead, for each of them up to the end of the
 // line, which takes minutes for a page of brackets; and a model reads them as well without.
-func markdown(ctx context.Context, page, domain string) (string, error) {
+func Convert(ctx context.Context, page, domain string) (Page, error) {
 	doc, err := parsed(ctx, page)
 	if err != nil {
-		return "", err
+		return Page{}, err
 	}
+	head := title(doc) // the conversion takes it out
 	flatten(doc, 0)
 	c := converter.NewConverter(
 		converter.WithEscapeMode(converter.EscapeModeDisabled),
 		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin()),
 	)
 	out, err := c.ConvertNode(doc, converter.WithDomain(domain))
-	return string(out), err
+	return Page{head, string(out)}, err
 }
 
 // flatten makes plain blocks of lists and quotes that are too deep in others. Their text stays.

@@ -1,9 +1,11 @@
-package web //nolint:testpackage // markdown is not for others
+package markdown_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore-run/longshore/tools/web/markdown"
 )
 
 func TestMarkdown(t *testing.T) {
@@ -14,8 +16,20 @@ func TestMarkdown(t *testing.T) {
 		`<ol start=9999999><li>a</ol>`:                            "1. a",
 		strings.Repeat("<ul><li>x", 3):                            "- x\n  \n  - x\n    \n    - x",
 	} {
-		if got, err := markdown(t.Context(), page, "https://a.example"); err != nil || got != want {
+		if got, err := markdown.Convert(t.Context(), page, "https://a.example"); err != nil || got.Text != want {
 			t.Errorf("%s: %q, %v", page, got, err)
+		}
+	}
+}
+
+func TestTitle(t *testing.T) {
+	for page, want := range map[string]string{
+		"<title> Tide\n tables </title><h1>Other": "Tide tables",
+		"<h1>Tides":    "",
+		"<svg><title>": "",
+	} {
+		if got, err := markdown.Convert(t.Context(), page, "https://a.example"); err != nil || got.Title != want {
+			t.Errorf("%s: %q, %v", page, got.Title, err)
 		}
 	}
 }
@@ -34,7 +48,8 @@ func TestHostilePages(t *testing.T) {
 		"divisions":  fill(strings.Repeat("<div>", 500) + "x" + strings.Repeat("</div>", 500)),
 	} {
 		began := time.Now()
-		got, err := markdown(t.Context(), page, "https://a.example")
+		made, err := markdown.Convert(t.Context(), page, "https://a.example")
+		got := made.Text
 		if took := time.Since(began); err != nil || len(got) > 4*size || took > 15*time.Second {
 			t.Errorf("%s: %d bytes became %d in %v, %v", name, len(page), len(got), took, err)
 		}
@@ -42,7 +57,7 @@ func TestHostilePages(t *testing.T) {
 			t.Errorf("%s: %d of %d texts are left", name, n, want)
 		}
 	}
-	if got, err := markdown(t.Context(), fill("<div>"), "https://a.example"); err == nil {
-		t.Errorf("what is nested without end became %d bytes", len(got))
+	if got, err := markdown.Convert(t.Context(), fill("<div>"), "https://a.example"); err == nil {
+		t.Errorf("what is nested without end became %d bytes", len(got.Text))
 	}
 }
