@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"crypto/x509"
 	"strings"
 
+	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -12,6 +14,7 @@ const gitCredentialsEnv = "LONGSHORE_GIT_CREDENTIALS"
 // Git says which repositories a worker fetches for tasks.
 type Git struct {
 	GitHosts       []string `env:"LONGSHORE_GIT_HOSTS"       help:"hosts whose git repositories tasks may begin with, comma separated: github.com, git.example.com:8443 (default: none)"`
+	GitCA          string   `env:"LONGSHORE_GIT_CA"          help:"file with CA certificates of git servers, PEM, that are trusted besides those of the system"`
 	GitCredentials []string `env:"LONGSHORE_GIT_CREDENTIALS" help:"credentials of LONGSHORE_TOOLS for git repositories, comma separated: TENANT:NAME for the runs of one tenant, *:NAME for those of all (default: none)"`
 }
 
@@ -20,6 +23,9 @@ func (s *Git) Check() error {
 	if _, err := hosts.Parse(s.GitHosts); err != nil {
 		return Errorf("LONGSHORE_GIT_HOSTS: %v", err)
 	}
+	if _, err := s.GitCertificates(); err != nil {
+		return err
+	}
 	for _, c := range s.GitCredentials {
 		tenant, name, ok := strings.Cut(c, ":")
 		if !ok || !strict.ValidToken(name) || tenant != anyTenant && !strict.ValidToken(tenant) {
@@ -27,6 +33,21 @@ func (s *Git) Check() error {
 		}
 	}
 	return nil
+}
+
+// GitCertificates are those of GitCA, PEM. The error is an *Error.
+func (s *Git) GitCertificates() ([]byte, error) {
+	if s.GitCA == "" {
+		return nil, nil
+	}
+	text, err := document.Read(s.GitCA, maxSecretFile)
+	if err != nil {
+		return nil, Errorf("LONGSHORE_GIT_CA: %v", err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return nil, Errorf("LONGSHORE_GIT_CA: %s has no certificate in PEM", s.GitCA)
+	}
+	return text, nil
 }
 
 // anyTenant stands for all tenants.

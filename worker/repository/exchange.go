@@ -3,6 +3,7 @@ package repository
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -127,9 +128,12 @@ func (x *exchange) once(ctx context.Context, method string, at *url.URL, body []
 		return &response{resp, func() error { return context.Cause(ctx) }, cancel, timer, idle}, nil
 	}
 	defer cancel(nil)
+	untrusted, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case isUntrusted:
+		return nil, wrongURL("the certificate of the server is not trusted: %q. For a CA of your own the operator names its certificate in LONGSHORE_GIT_CA", outbound.Plain(untrusted.Err))
 	case errors.Is(err, outbound.ErrAddress):
 		return nil, wrongURL("%v in LONGSHORE_GIT_HOSTS", outbound.ErrAddress)
 	default:

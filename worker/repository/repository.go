@@ -10,6 +10,8 @@ package repository
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +34,7 @@ import (
 // Config of a Client.
 type Config struct {
 	Hosts       []string // that may be called, as hosts.Parse reads them; none: repositories are off
+	CA          []byte   // certificates in PEM that are trusted besides those of the system
 	Credentials []Credential
 	Store       *credential.Store // holds what Credentials name
 	Dir         string            // for the spool of each fetch, which has no name there. It must exist when something is fetched
@@ -80,9 +83,27 @@ func New(cfg Config) (*Client, error) {
 		cfg.Idle = defaultIdle
 	}
 	t := egress.Transport(guard(listed))
+	if t.TLSClientConfig, err = trusting(cfg.CA); err != nil {
+		return nil, err
+	}
 	t.DisableKeepAlives = true // each request dials anew, and the guard judges each
 	t.ResponseHeaderTimeout = cfg.Idle
 	return &Client{cfg, listed, t, make(chan struct{}, atOnce)}, nil
+}
+
+// trusting trusts certificates besides those of the system; nil: these alone.
+func trusting(ca []byte) (*tls.Config, error) {
+	if len(ca) == 0 {
+		return nil, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates of the system: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, errors.New("the CA certificates are not in PEM")
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
 // guard lets public addresses be dialled, and those that the operator listed.

@@ -118,6 +118,21 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// A server with a certificate of a private CA is called once that is named, and no attempt is made again without.
+func TestFetchFromAPrivateCA(t *testing.T) {
+	t.Parallel()
+	s := repositorytest.NewTLS(t)
+	from := messages.Repository{URL: s.URL, Commit: s.Files(project)}
+	refused(t, client(t, s.Host), from, "url", "the certificate of the server is not trusted: \"x509: certificate signed by unknown authority\". For a CA of your own the operator names its certificate in LONGSHORE_GIT_CA")
+	got, err := fetch(t, client(t, s.Host, func(c *repository.Config) { c.CA = s.CA }), from)
+	if diff := cmp.Diff(project, got.files); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	if _, err := repository.New(repository.Config{Hosts: []string{s.Host}, CA: []byte("none")}); err == nil {
+		t.Error("what is no certificate was taken")
+	}
+}
+
 // What a run cannot have is left out and counted; pointers of Git LFS stay what they are.
 func TestKindsOfFiles(t *testing.T) {
 	t.Parallel()

@@ -36,9 +36,10 @@ type Change struct {
 type Back struct {
 	Changes []Change // sorted by kind and path, without those that are in the folder already
 
-	folder *Folder
-	run    messages.Ref
-	list   string
+	folder       *Folder
+	run          messages.Ref
+	list         string
+	repositories repositories // with what the run has left
 }
 
 // Count returns how many changes can be made, with those that conflict if told to.
@@ -69,7 +70,7 @@ func (f *Folder) Compare(ctx context.Context, client *dispatcher.Client, run mes
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the run: %w", err)
 	}
-	b.list = list.Manifest
+	b.list, b.repositories = list.Manifest, f.repositories(left)
 	changes := manifest.Compare(f.Files, left)
 	for kind, files := range map[Kind][]manifest.File{Added: changes.Added, Changed: changes.Changed, Removed: changes.Removed} {
 		for _, file := range files {
@@ -107,6 +108,8 @@ func (b *Back) add(kind Kind, file manifest.File) error {
 		return fmt.Errorf("look at %s: %w", file.Path, err)
 	case why != "":
 		c.Refused = why
+	case kind != Removed && b.repositories.have(file.Path):
+		c.Refused = whyRepository
 	case kind == Removed && now == nil, kind != Removed && now != nil && *now == file:
 		return nil
 	case now != nil && now.Hash == "":

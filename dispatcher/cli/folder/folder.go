@@ -34,6 +34,8 @@ const (
 	WhyLink    = "a symbolic link"
 	WhySpecial = "not a regular file"
 	WhyName    = "its name is not allowed in a run"
+
+	WhyUnreadable = "it cannot be read" // of List alone
 )
 
 // LeftOut is what is not uploaded.
@@ -44,8 +46,9 @@ type Folder struct {
 	Files   *manifest.Manifest
 	LeftOut []LeftOut // sorted; of a folder that is left out, the folder alone
 
-	root  *os.Root
-	rules rules
+	root    *os.Root
+	rules   rules
+	lenient bool // what cannot be read is left out
 }
 
 // Scan reads a folder. It must be closed.
@@ -55,7 +58,7 @@ func Scan(ctx context.Context, dir string) (*Folder, error) {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
 	f := &Folder{root: root, Files: &manifest.Manifest{}}
-	if err := f.scan(ctx); err != nil {
+	if err := f.scan(ctx, f.now); err != nil {
 		return nil, errors.Join(fmt.Errorf("read folder %s: %w", dir, err), root.Close())
 	}
 	return f, nil
@@ -64,14 +67,18 @@ func Scan(ctx context.Context, dir string) (*Folder, error) {
 // Close lets go of the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-func (f *Folder) scan(ctx context.Context) error {
+// scan walks the folder, and has take look at each file.
+func (f *Folder) scan(ctx context.Context, take func(name string) (*manifest.File, error)) error {
 	n := 0
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
-			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case err != nil && f.lenient && name != ".":
+			f.LeftOut = append(f.LeftOut, LeftOut{name, WhyUnreadable})
+			return fs.SkipDir
+		case err != nil:
+			return err
 		}
 		if n++; n > maxEntries {
 			return fmt.Errorf("it has more than %d files and folders: name a smaller one, or list what is not needed in %s", maxEntries, ignoreFile)
@@ -89,7 +96,7 @@ func (f *Folder) scan(ctx context.Context) error {
 		if d.IsDir() {
 			return f.read(name)
 		}
-		file, err := f.now(name)
+		file, err := take(name)
 		if err != nil {
 			return err
 		}

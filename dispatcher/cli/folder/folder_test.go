@@ -113,6 +113,23 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// A list that includes secrets may be that of someone else's repository: they are named before anything is sent.
+func TestSecretsThatAreUploadedAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{".longshoreignore": "!*\n", ".ENV": "KEY=1", "sub/.ssh/config": "x", "sub/.git/config": "x", "a.txt": "a"})
+	away, err := dispatcher.NewHTTP("http://127.0.0.1:1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer away.Close()
+	var said bytes.Buffer
+	const listed = ", which looks like a secret: a .longshoreignore lists it\n"
+	if _, err := scan(t, dir).Send(t.Context(), away, "", &said, false); err == nil || said.String() != "Not uploaded: 1 name that the rules of .longshoreignore and .gitignore leave out\n"+
+		"Uploading .ENV"+listed+"Uploading sub/.ssh/config"+listed+"Uploading 4 files, 10 bytes.\n" {
+		t.Errorf("%v, said %s", err, said.String())
+	}
+}
+
 // Rules hold behind a line of any length, and names of secrets are known in any case of letters.
 func TestScanWithLongRules(t *testing.T) {
 	dir := t.TempDir()
@@ -314,6 +331,42 @@ func TestHostileFleets(t *testing.T) {
 	holds(t, dir, map[string]string{
 		"file": "f", "inside/x": "x", "inside/.git/hooks/y": "y", "out": outside, "in": "inside", "dangling": filepath.Join(outside, "made"), "fresh": outside,
 	})
+}
+
+// A folder that git takes for a repository, without a .git, can have it run programs: nothing is written there, whatever part of it was there
+// before.
+func TestRepositoriesOfHostileFleets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		had, come []string
+		refused   int
+	}{
+		"all of it":         {nil, []string{"v/HEAD", "v/config", "v/objects/k", "v/refs/k", "b.txt"}, 4},
+		"elsewhere":         {nil, []string{"v/commondir", "v/Head", "w/config", "w/objects/k"}, 2},
+		"the settings":      {[]string{"x/v/HEAD", "x/v/objects/k"}, []string{"x/v/config"}, 1},
+		"the last part":     {[]string{"v/config", "v/objects/k", "v/refs/k"}, []string{"v/HEAD"}, 1},
+		"not uploaded":      {[]string{".gitignore", "v/objects/k"}, []string{"v/HEAD", "v/config", "v/refs/k"}, 3},
+		"at the top":        {nil, []string{"HEAD", "objects/k", "config", "src/a.go"}, 4},
+		"names alike":       {nil, []string{"v/HEAD.md", "v/objects.go", "objects/x", "v/config", "HEAD/x"}, 0},
+		"objects elsewhere": {nil, []string{"v/HEAD", "w/objects/k"}, 0},
+	} {
+		dir, had, come := t.TempDir(), map[string]string{}, []manifest.File{}
+		for _, path := range tc.had {
+			had[path] = "objects/"
+		}
+		write(t, dir, had)
+		f := scan(t, dir)
+		for _, path := range tc.come {
+			come = append(come, evil(path))
+		}
+		back, err := f.Compare(t.Context(), hostile(t, sorted(append(come, f.Files.Files...))...), dispatcher.Run("x"))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if refused := len(back.Changes) - back.Count(true); refused != tc.refused {
+			t.Errorf("%s: %d are refused, want %d:\n%s", name, refused, tc.refused, back.Text(true))
+		}
+	}
 }
 
 func sorted(files []manifest.File) []manifest.File {

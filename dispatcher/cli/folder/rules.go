@@ -67,6 +67,17 @@ func (r *rules) leavesOut(name string) string {
 	return ""
 }
 
+// isSecret reports whether a path, or a folder of it, is one of secrets.
+func isSecret(secrets []gitignore.Pattern, name string) bool {
+	parts := lower(strings.Split(name, "/"))
+	for i := range parts {
+		if last(secrets, parts[:i+1], i+1 < len(parts)) == gitignore.Exclude {
+			return true
+		}
+	}
+	return false
+}
+
 // last is what the last pattern says that speaks of a path.
 func last(patterns []gitignore.Pattern, parts []string, dir bool) gitignore.MatchResult {
 	for _, p := range slices.Backward(patterns) {

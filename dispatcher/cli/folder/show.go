@@ -18,7 +18,7 @@ const maxNamed = 20
 // for a task.
 func (f *Folder) Send(ctx context.Context, client *dispatcher.Client, tenant string, out io.Writer, terminal bool) (hash string, err error) {
 	files, size := int64(len(f.Files.Files)), f.Files.Bytes()
-	if err := render.Write(out, f.leftOut()+"Uploading "+render.Count(files, "file")+", "+render.Count(size, "byte")+".\n"); err != nil {
+	if err := render.Write(out, f.NotTaken("upload", "uploaded")+f.secrets()+"Uploading "+render.Count(files, "file")+", "+render.Count(size, "byte")+".\n"); err != nil {
 		return "", err
 	}
 	if !terminal {
@@ -39,8 +39,9 @@ func (f *Folder) Send(ctx context.Context, client *dispatcher.Client, tenant str
 	return hash, err
 }
 
-// leftOut names what is not uploaded. What rules leave out is counted, for its owner has listed it.
-func (f *Folder) leftOut() string {
+// NotTaken names what is left out, in the words for what is done with the rest, such as "upload" and "uploaded". What rules leave out is
+// counted, for its owner has listed it.
+func (f *Folder) NotTaken(do, done string) string {
 	var text strings.Builder
 	ignored, named := int64(0), 0
 	for _, l := range f.LeftOut {
@@ -51,22 +52,44 @@ func (f *Folder) leftOut() string {
 		if named++; named > maxNamed {
 			continue
 		}
-		text.WriteString(render.Visible("Not uploaded: "+l.Path+": "+l.Why+advice(l)) + "\n")
+		text.WriteString(render.Visible("Not "+done+": "+l.Path+": "+l.Why+advice(l, do)) + "\n")
 	}
 	if more := named - maxNamed; more > 0 {
-		fmt.Fprintf(&text, "Not uploaded: %d more such names\n", more)
+		fmt.Fprintf(&text, "Not %s: %d more such names\n", done, more)
 	}
 	if ignored > 0 {
-		text.WriteString("Not uploaded: " + render.Count(ignored, "name") + " that the rules of .longshoreignore and .gitignore leave out\n")
+		text.WriteString("Not " + done + ": " + render.Count(ignored, "name") + " that the rules of .longshoreignore and .gitignore leave out\n")
 	}
 	return text.String()
 }
 
-func advice(l LeftOut) string {
+// secrets names what is uploaded although it looks like a secret. The list that says so may be that of a repository from someone else.
+func (f *Folder) secrets() string {
+	if len(f.rules.own) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	named, patterns := 0, secrets()
+	for i := range f.Files.Files {
+		name := f.Files.Files[i].Path
+		if !isSecret(patterns, name) {
+			continue
+		}
+		if named++; named <= maxNamed {
+			text.WriteString(render.Visible("Uploading "+name+", which looks like a secret: a "+ignoreFile+" lists it") + "\n")
+		}
+	}
+	if more := named - maxNamed; more > 0 {
+		fmt.Fprintf(&text, "Uploading %d more such names\n", more)
+	}
+	return text.String()
+}
+
+func advice(l LeftOut, do string) string {
 	if l.Why != WhySecret {
 		return ""
 	}
-	return "; to upload it, list it in " + ignoreFile + " as !/" + l.Path
+	return "; to " + do + " it, list it in " + ignoreFile + " as !/" + l.Path
 }
 
 // Text lists the changes, with what stands in the way of some.

@@ -24,7 +24,7 @@ func (f *Folder) Upload(ctx context.Context, client *dispatcher.Client, tenant s
 	contents := make([]dispatcher.Upload, len(f.Files.Files))
 	for i, file := range f.Files.Files {
 		contents[i] = dispatcher.Upload{Content: control.Content{Hash: file.Hash, Size: file.Size}, Open: func() (io.ReadCloser, error) {
-			return f.open(file)
+			return f.Open(file)
 		}}
 	}
 	if err := client.Files().UploadAll(ctx, tenant, contents, progress); err != nil {
@@ -36,8 +36,8 @@ func (f *Folder) Upload(ctx context.Context, client *dispatcher.Client, tenant s
 	return hash, nil
 }
 
-// open opens a file to be uploaded, whose errors name it.
-func (f *Folder) open(file manifest.File) (io.ReadCloser, error) {
+// Open opens a file of the folder for reading. Its errors name the file; dispatcher.ErrContentChanged: it has another size by now.
+func (f *Folder) Open(file manifest.File) (io.ReadCloser, error) {
 	r, err := f.root.Open(file.Path)
 	if err != nil {
 		return nil, err

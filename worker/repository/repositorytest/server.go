@@ -7,9 +7,11 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"hash/adler32"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,6 +32,7 @@ const Path = "/team/project.git"
 type Server struct {
 	URL  string // of the repository
 	Host string // with the port
+	CA   []byte // the certificate of its CA, PEM; nil: it does not speak HTTPS
 
 	mu       sync.Mutex // guards what follows
 	before   func(http.ResponseWriter, *http.Request) bool
@@ -49,11 +52,27 @@ type object struct {
 func New(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]object{}}
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	s.Host = strings.TrimPrefix(h.URL, "http://")
-	s.URL = h.URL + Path
+	s.at(t, httptest.NewServer(s))
 	return s
+}
+
+// NewTLS is New with HTTPS and a certificate of a CA that only the test knows.
+func NewTLS(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{objects: map[string]object{}}
+	h := httptest.NewUnstartedServer(s)
+	h.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of clients that do not trust it
+	h.StartTLS()
+	s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
+	s.at(t, h)
+	return s
+}
+
+func (s *Server) at(t *testing.T, h *httptest.Server) {
+	t.Helper()
+	t.Cleanup(h.Close)
+	_, s.Host, _ = strings.Cut(h.URL, "://")
+	s.URL = h.URL + Path
 }
 
 // Before has a function handle requests in place of the server, as far as it reports that it did. Bodies of requests were read.
