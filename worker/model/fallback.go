@@ -162,6 +162,7 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 			yield(Delta{}, err)
 			return
 		}
+		meter, began := &g.call.router.meter, time.Now()
 		told := false
 		defer func() {
 			if !told { // a call that was given up tells nothing
@@ -172,18 +173,23 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 		for d, err := range deltas {
 			if err != nil {
 				told = true
+				if ctx.Err() == nil { // else the call was given up
+					meter.failed(g.key())
+				}
 				yield(Delta{}, circuits.failed(ctx, p, err))
 				return
 			}
 			if d.Reply != nil && !d.Reply.Cached { // a cache knows nothing of the model's health
 				told = true
 				circuits.leave(p, true, nil)
+				meter.answered(g.key(), time.Since(began))
 			}
 			if !yield(d, nil) || d.Reply != nil {
 				return
 			}
 		}
 		told = true
+		meter.failed(g.key())
 		yield(Delta{}, circuits.failed(ctx, p, &Error{Class: Truncated, Detail: "the stream ended without a reply"}))
 	}
 }

@@ -57,6 +57,7 @@ type Router struct {
 	config   RouterConfig
 	byName   map[string]Endpoint
 	circuits *circuits
+	meter    meter
 }
 
 var _ Provider = (*Router)(nil)
@@ -64,7 +65,7 @@ var _ Provider = (*Router)(nil)
 // NewRouter returns a router, or a *messages.FieldError. It may have no endpoint at all: then every call is an *Error
 // of class NoProvider.
 func NewRouter(c RouterConfig) (*Router, error) {
-	r := &Router{config: c, byName: map[string]Endpoint{}, circuits: newCircuits(c.Breaker)}
+	r := &Router{config: c, byName: map[string]Endpoint{}, circuits: newCircuits(c.Breaker), meter: meter{m: map[circuitKey]*measured{}}}
 	for _, e := range c.Endpoints {
 		switch {
 		case e.Name == "" || strings.Contains(e.Name, "/"):

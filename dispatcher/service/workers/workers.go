@@ -31,6 +31,7 @@ func New(cfg Config) *Workers { return &Workers{cfg} }
 func (ws *Workers) Handlers() request.Handlers {
 	return request.Handlers{
 		control.SubjectWorkers:     request.Read(ws.list),
+		control.SubjectTools:       request.Read(ws.tools),
 		control.SubjectWorkerDrain: request.Read(ws.drain),
 		control.SubjectLanes:       request.Read(ws.lanes),
 	}

@@ -37,6 +37,11 @@ func hash(provider string, r *model.Request) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func (c *Cache) key(tenant, hash string) string {
-	return c.config.Prefix + ":reply:" + url.QueryEscape(tenant) + ":" + hash
+func (c *Cache) key(tenant, hash string) string { return keyOf(c.config.Prefix, tenant, hash) }
+
+func keyOf(prefix, tenant, hash string) string {
+	return prefix + ":reply:" + url.QueryEscape(tenant) + ":" + hash
 }
+
+// RepliesOf is the pattern of the keys of all replies of a tenant under the default prefix.
+func RepliesOf(tenant string) string { return keyOf(defaultPrefix, tenant, "*") }
