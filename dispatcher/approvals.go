@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -17,6 +18,8 @@ type Decision struct {
 	Hash   string // of the arguments that were seen: with others it does not count. Empty: whatever they are
 	By     string // who decides; recorded
 	Reason string // why; recorded, and told to the agent when it is a denial
+	// Arguments, an object, take the place of those of the call that is approved. Only an Editable one may have others. Empty: they stay.
+	Arguments json.RawMessage
 	// Control makes a decision safe to repeat: it counts once and succeeds again under the same id. Empty: a repetition
 	// is ErrDecided.
 	Control string
@@ -39,7 +42,7 @@ func (of Approvals) Deny(ctx context.Context, run messages.Ref, d Decision) (*co
 
 func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*control.RunStatus, error) {
 	return ask[control.RunStatus](ctx, c, subject, control.DecisionRequest{
-		Tenant: run.Tenant, ID: run.Run, Call: d.Call, Hash: d.Hash, By: d.By, Reason: d.Reason, Control: d.Control,
+		Tenant: run.Tenant, ID: run.Run, Call: d.Call, Hash: d.Hash, By: d.By, Reason: d.Reason, Control: d.Control, Arguments: d.Arguments,
 	})
 }
 

@@ -35,6 +35,13 @@ func (of Agents) Apply(ctx context.Context, def messages.Definition, by string, 
 	return out, err
 }
 
+// Validate tells what is wrong with an agent as a person writes it, in YAML or JSON, and stores nothing.
+func (of Agents) Validate(ctx context.Context, t control.AgentText) (control.AgentVerdict, error) {
+	var out control.AgentVerdict
+	err := of.client.request(ctx, control.SubjectAgentValidate, t, &out)
+	return out, err
+}
+
 // Delete removes an agent. Its runs continue, its history stays, and a task that names it is refused.
 func (of Agents) Delete(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	var out control.Change

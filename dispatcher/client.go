@@ -218,14 +218,43 @@ func (c *Client) resultOf(ctx context.Context, req control.ResultRequest) (*mess
 	return ask[messages.AgentResult](ctx, c, control.SubjectResult, req)
 }
 
-// Wait waits until a run has ended and returns its result.
+// Wait waits until a run has ended and returns its result. It may be called before the run exists.
 func (c *Client) Wait(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	if err := run.Check(); err != nil {
+		return nil, err
+	}
+	for c.remote == nil {
+		began := time.Now()
+		result, err := c.waitOnce(ctx, run)
+		switch {
+		case err == nil, errors.Is(err, ErrRemoved):
+			return result, err
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		if !errors.Is(err, ErrNotEnded) && !errors.Is(err, ErrNotFound) {
+			break // no dispatcher, or one that does not wait: the events say when the run has ended
+		}
+		if err := bus.Pause(ctx, waitEvery-time.Since(began)); err != nil { // too many wait there
+			return nil, err
+		}
+	}
 	for _, err := range c.Watch(ctx, run) {
 		if err != nil {
 			return nil, err
 		}
 	}
 	return c.Result(ctx, run)
+}
+
+// waitEvery is how soon a dispatcher is asked again that does not wait.
+const waitEvery = time.Second
+
+// waitOnce asks a dispatcher for a result, which answers when there is one or its time is over.
+func (c *Client) waitOnce(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, control.MaxResultWait+requestTimeout)
+	defer cancel()
+	return c.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Wait: messages.Duration(control.MaxResultWait)})
 }
 
 // Cancel asks a run to stop. When it returns, the request is recorded and will be obeyed; a queued run has ended

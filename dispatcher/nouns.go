@@ -11,6 +11,8 @@ type (
 	Approvals struct{ client *Client }
 	// Batches are tasks that are submitted, watched and cancelled together.
 	Batches struct{ client *Client }
+	// Data is all that is kept of a tenant, a conversation or a person.
+	Data struct{ client *Client }
 	// DeadLetters are tasks and webhooks that could not be worked or delivered.
 	DeadLetters struct{ client *Client }
 	// Files are the files of runs, as they were after each step.
@@ -45,6 +47,9 @@ func (c *Client) Approvals() Approvals { return Approvals{c} }
 
 // Batches returns the requests about batches.
 func (c *Client) Batches() Batches { return Batches{c} }
+
+// Data returns the requests about all that is kept.
+func (c *Client) Data() Data { return Data{c} }
 
 // DeadLetters returns the requests about dead letters.
 func (c *Client) DeadLetters() DeadLetters { return DeadLetters{c} }

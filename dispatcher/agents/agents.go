@@ -101,6 +101,16 @@ func parse(asJSON []byte) (messages.Definition, error) {
 	return d, within(d.Validate())
 }
 
+// flat reads a definition without the frame of a file, as the HTTP API takes it.
+func flat(asJSON []byte) (d messages.Definition, err error) {
+	if err := strict.Decode(asJSON, &d); err != nil {
+		return d, err
+	}
+	d.Revision = 0
+	d.SetDefaults()
+	return d, d.Validate()
+}
+
 // within names a field of a definition as its file does.
 func within(err error) error {
 	field, ok := errors.AsType[*messages.FieldError](err)

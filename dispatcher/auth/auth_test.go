@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestPermissions(t *testing.T) {
 	own := map[control.AccessRole]string{ // what each role may within its tenant
 		control.RoleViewer: "read", control.RoleSubmitter: "read submit", control.RoleApprover: "read decide",
-		control.RoleOperator: "read submit operate", control.RoleAuthor: "read", control.RoleAdmin: "read submit decide operate manage-keys",
+		control.RoleOperator: "read submit operate", control.RoleAuthor: "read", control.RoleAdmin: "read submit decide operate manage-keys manage-data",
 	}
 	fleet := map[control.AccessRole]string{ // and more, for all tenants
 		control.RoleViewer: " read-fleet", control.RoleOperator: " read-fleet operate-fleet", control.RoleAuthor: " read-fleet author",

@@ -123,7 +123,7 @@ func (s *Service) Answer(ctx context.Context, subject string, body []byte, from 
 
 // work answers a request, as JSON.
 func (s *Service) work(ctx context.Context, body []byte, do request.Handler) ([]byte, error) {
-	reply, err := do(ctx, body)
+	reply, err := do(request.WithIdler(ctx, s.idle), body)
 	if errors.Is(err, runlog.ErrNotFound) {
 		err = s.missing(ctx, body, err)
 	}

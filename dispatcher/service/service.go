@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/dispatcher/service/erasure"
 	"github.com/longshore-run/longshore/dispatcher/service/memory"
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
@@ -68,6 +69,10 @@ type Config struct {
 
 	Index  runindex.Index // of runs; nil: clients read the events themselves
 	Memory memory.Store   // long-term memory; nil: requests about it are refused
+	Reach  erasure.Reach  // of erasures
+
+	// MemoryRules are what may be written to the long-term memory of a tenant; nil: all.
+	MemoryRules func(tenant string) memory.Rule
 
 	// Denied, if set, is told about requests that were refused because of their caller. It must not wait.
 	Denied func(tenant string, what control.AuthDenied)
@@ -93,6 +98,8 @@ const (
 	lanesEvery = time.Minute
 	// How many requests are answered at once; more wait in NATS.
 	maxRequests = 256
+	// How many requests wait for the end of a run, beside those; more are answered at once, and asked again.
+	maxIdle = 8192
 )
 
 // Service answers requests. What it answers is written in its owners; the Service makes them, hands them their requests, and runs
@@ -106,6 +113,7 @@ type Service struct {
 
 	within  func() (request.Handlers, error) // made once
 	permits chan struct{}                    // has an element for each request that is being answered
+	idling  chan struct{}                    // has an element for each request that waits; it has no permit meanwhile
 	over    chan struct{}                    // closed when no more requests are answered
 }
 
@@ -144,7 +152,7 @@ func New(cfg Config) *Service {
 	}
 	s := &Service{
 		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus, cfg.Logs, cfg.Files)), ready: make(chan struct{}),
-		permits: make(chan struct{}, maxRequests), over: make(chan struct{}),
+		permits: make(chan struct{}, maxRequests), idling: make(chan struct{}, maxIdle), over: make(chan struct{}),
 	}
 	s.within = sync.OnceValues(s.handlers)
 	return s
@@ -183,6 +191,9 @@ func (s *Service) Run(ctx context.Context) error {
 	defer sweeping.Wait()
 	defer func() { // a request may still come while the service stops: it has a permit, or it is not begun
 		close(s.over)
+		for range maxIdle { // those that wait have their permits again
+			s.idling <- struct{}{}
+		}
 		for range maxRequests {
 			s.permits <- struct{}{}
 		}
@@ -213,6 +224,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.owners.schedules.Run(keeping) })
 	group.Go(func() error { s.owners.batches.Run(keeping); return nil })
 	group.Go(func() error { return s.cfg.Events.RunEnds(keeping, s.runEnded) })
+	group.Go(func() error { return s.owners.endings.Run(keeping) })
 	group.Go(func() error { return s.owners.webhooks.Run(keeping) })
 	group.Go(func() error { return s.cfg.Retention.Retain(keeping, s.cfg.Retain) })
 	group.Go(func() error { return s.cfg.Files.KeepCollecting(keeping) })
@@ -226,7 +238,22 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// keepSweeping sets the schedule again from time to time: a client that may publish tasks can also remove it.
+// idle implements request.Idler: the request gives its permit to others while it waits.
+func (s *Service) idle(wait func(stop <-chan struct{})) bool {
+	select {
+	case s.idling <- struct{}{}:
+	default:
+		return false
+	}
+	<-s.permits
+	wait(s.over)
+	s.permits <- struct{}{}
+	<-s.idling
+	return true
+}
+
+// keepSweeping sets the schedule again from time to time: a client that may publish tasks can also remove it. It removes the agents whose
+// time is over as well.
 func (s *Service) keepSweeping(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Sweep)
 	defer ticker.Stop()
@@ -238,6 +265,9 @@ func (s *Service) keepSweeping(ctx context.Context) {
 			}
 			if err := taskqueue.NewSweeps(s.cfg.Bus).ScheduleLanes(ctx, lanesEvery); err != nil && ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "schedule the look for lanes", "err", err)
+			}
+			if err := s.owners.definitions.Expire(ctx, s.cfg.Controller.Now()); err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "remove agents that expired", "err", err)
 			}
 		case <-ctx.Done():
 			return

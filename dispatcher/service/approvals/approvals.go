@@ -21,6 +21,7 @@ type Config struct {
 	Semaphores *semaphores.Store // of which one holds the runs that wait for a person
 	Runs       *runs.Runs
 	Room       request.Room
+	Redact     func(string) string // nil: nothing is a secret
 }
 
 // Approvals lists what waits for a person, and records what people decide.
@@ -107,7 +108,7 @@ func (ap *Approvals) waitingApproval(ctx context.Context, asks semaphores.Standi
 	}
 	a := p.Approval
 	return &control.WaitingApproval{
-		Tenant: ref.Tenant, ID: ref.Run, Agent: a.Agent, Step: a.Step, Call: p.Call, Tool: a.Tool, Arguments: a.Arguments, Hash: a.Hash,
+		Tenant: ref.Tenant, ID: ref.Run, Agent: a.Agent, Step: a.Step, Call: p.Call, Tool: a.Tool, Arguments: a.Arguments, Hash: a.Hash, Editable: a.Editable,
 		Since: since, Until: p.Until,
 	}, nil
 }

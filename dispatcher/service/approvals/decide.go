@@ -39,6 +39,9 @@ func (ap *Approvals) decide(ctx context.Context, req *control.DecisionRequest, d
 	if err != nil {
 		return nil, err
 	}
+	if denied && len(req.Arguments) > 0 {
+		return nil, &messages.FieldError{Field: "arguments", Reason: "a call that is denied is not made: approve it with them"}
+	}
 	if req.Call == "" && w.parked != nil && w.parked.Reason == queue.ReasonBudget {
 		text := messages.TextContent(req.Reason)
 		if !denied {
@@ -57,10 +60,14 @@ func (ap *Approvals) decide(ctx context.Context, req *control.DecisionRequest, d
 	case req.Hash != "" && req.Hash != asked.Hash:
 		return nil, request.Conflict("the arguments of the call differ from those that were decided about; review them again")
 	}
-	return ap.control(ctx, ref, w, &record.Decided{
+	d := &record.Decided{
 		ID: id, Park: w.park, Step: asked.Step, Call: req.Call, Hash: asked.Hash, Denied: denied, By: req.By, Reason: req.Reason,
 		Until: w.parked.Until,
-	})
+	}
+	if err := ap.edit(ctx, ref, asked, req.Arguments, d); err != nil {
+		return nil, err
+	}
+	return ap.control(ctx, ref, w, d)
 }
 
 // waits is what a run waited for last.
@@ -136,7 +143,7 @@ func (ap *Approvals) decidedBefore(
 		return nil, err
 	case d == nil:
 		return nil, request.Conflict("the run does not wait for an approval of this call")
-	case d.ID == id && d.Denied == denied && (req.Hash == "" || req.Hash == d.Hash):
+	case d.ID == id && d.Denied == denied && (req.Hash == "" || req.Hash == d.About()) && madeWith(d, req.Arguments):
 		return ap.afterwards(ctx, ref)
 	default:
 		return nil, request.Conflict(told(d, at))

@@ -25,8 +25,10 @@ const (
 	batchTogether = 8
 	// How many batches one dispatcher moves at once.
 	batchesMoved = 4
-	// How often all batches are looked at: for those that another dispatcher left, and those that expire.
+	// How often batches are looked at that have not ended: for those that another dispatcher left, and those that expire.
 	defaultBatchSweep = 5 * time.Second
+	// How often all that are kept are: should the store have lost its newest heads with its machine's power, others have their places.
+	allBatchesEvery = 10 * time.Minute
 	// How long one move may take. A move that is cut is made again.
 	moveTimeout = time.Minute
 )
@@ -70,13 +72,14 @@ func (p *pump) take() []messages.BatchRef {
 func (bs *Batches) Run(ctx context.Context) {
 	ticker := time.NewTicker(bs.cfg.Every)
 	defer ticker.Stop()
-	bs.wakeBatches(ctx)
+	var seen seenBatches
+	bs.wakeBatches(ctx, &seen)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			bs.wakeBatches(ctx)
+			bs.wakeBatches(ctx, &seen)
 		case <-bs.pump.moved:
 		}
 		var moving errgroup.Group
@@ -91,18 +94,37 @@ func (bs *Batches) Run(ctx context.Context) {
 	}
 }
 
-// wakeBatches has every batch looked at that has not ended, or whose webhook is still to be queued.
-func (bs *Batches) wakeBatches(ctx context.Context) {
-	for b, err := range bs.cfg.Store.List(ctx, "") {
+// seenBatches is what the pump knows of the batches that are stored. The zero value knows nothing.
+type seenBatches struct {
+	all   time.Time // when all were read last
+	after uint64    // the sequence up to which it knows
+	open  map[messages.BatchRef]bool
+}
+
+// wakeBatches has every batch looked at that has not ended, or whose webhook is still to be queued. It reads the heads that have changed
+// since it was called last: most batches that are kept have ended.
+func (bs *Batches) wakeBatches(ctx context.Context, seen *seenBatches) {
+	if time.Since(seen.all) > allBatchesEvery {
+		*seen = seenBatches{all: time.Now(), open: map[messages.BatchRef]bool{}}
+	}
+	for c, err := range bs.cfg.Store.Changed(ctx, seen.after) {
 		if err != nil {
 			if ctx.Err() == nil {
 				bs.cfg.Log.WarnContext(ctx, "look for batches", "err", err)
 			}
-			return
+			break
 		}
-		if !b.Status.Ended() || b.Cursor.Tell {
-			bs.pump.wake(b.BatchRef)
+		seen.after = c.Seq
+		switch b := c.Head; {
+		case b == nil:
+		case !b.Status.Ended() || b.Cursor.Tell:
+			seen.open[b.BatchRef] = true
+		default:
+			delete(seen.open, b.BatchRef)
 		}
+	}
+	for ref := range seen.open {
+		bs.pump.wake(ref)
 	}
 }
 

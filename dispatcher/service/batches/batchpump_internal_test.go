@@ -1,10 +1,14 @@
 package batches
 
 import (
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // When a batch is stopped before its lines are all done. What is not known to be affordable is not begun.
@@ -28,6 +32,45 @@ func TestWhenABatchIsStopped(t *testing.T) {
 	} {
 		if decideStop(&tc.batch, now); tc.batch.Cursor.Stop != tc.want {
 			t.Errorf("%s: %q, want %q", name, tc.batch.Cursor.Stop, tc.want)
+		}
+	}
+}
+
+// A batch is looked at until it has ended and its webhook is queued, also when nothing has changed, and not after that.
+func TestWhichBatchesAreLookedAt(t *testing.T) {
+	t.Parallel()
+	b, _ := bustest.OpenNew(t)
+	bs := New(Config{Store: batches.New(b), Log: slog.New(slog.DiscardHandler)})
+	ref := messages.BatchRef{Tenant: "acme", ID: "b"}
+	revision := uint64(0)
+	var seen seenBatches
+	for i, step := range []struct {
+		put  *messages.Batch // nil: nothing changes
+		want bool
+	}{
+		{&messages.Batch{BatchRef: messages.BatchRef{Tenant: "acme", ID: "ended"}, Status: messages.BatchCompleted}, false},
+		{&messages.Batch{BatchRef: ref, Status: messages.BatchInProgress}, true},
+		{nil, true},
+		{&messages.Batch{BatchRef: ref, Status: messages.BatchCompleted, Cursor: messages.BatchCursor{Tell: true}}, true},
+		{&messages.Batch{BatchRef: ref, Status: messages.BatchCompleted}, false},
+		{nil, false},
+	} {
+		if step.put != nil {
+			at := uint64(0)
+			if step.put.BatchRef == ref {
+				at = revision
+			}
+			stored, err := bs.cfg.Store.Put(bustest.Context(t), step.put, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step.put.BatchRef == ref {
+				revision = stored
+			}
+		}
+		bs.wakeBatches(bustest.Context(t), &seen)
+		if got := bs.pump.take(); slices.Contains(got, ref) != step.want || len(got) > 1 {
+			t.Errorf("step %d: %v, want the batch to be among them: %v", i, got, step.want)
 		}
 	}
 }

@@ -43,6 +43,7 @@ func (ds *Definitions) Handlers() request.Handlers {
 		control.SubjectAgentApply:     request.Read(ds.applyAgent),
 		control.SubjectAgentDelete:    request.Read(ds.deleteAgent),
 		control.SubjectAgentGet:       request.Read(ds.getAgent),
+		control.SubjectAgentValidate:  request.Read(ds.validateAgent),
 		control.SubjectAgentHistory:   request.Read(ds.agentHistory),
 		control.SubjectPromptPut:      request.Read(ds.putPrompt),
 		control.SubjectPromptGet:      request.Read(ds.getPrompt),
@@ -74,10 +75,12 @@ func (ds *Definitions) applyAgent(ctx context.Context, req control.AgentApply) (
 		}
 	}
 	if request.CallerOf(ctx).TextsOnly {
-		revision, err := ds.onlyTexts(ctx, &req.Agent)
+		revision, field, err := ds.onlyTexts(ctx, &req.Agent)
 		switch {
 		case err != nil:
 			return nil, err
+		case field != "":
+			return nil, control.Forbidden("agent." + field + ": " + granted)
 		case req.IfRevision != nil && *req.IfRevision != revision:
 			return nil, messages.ErrRevision
 		}

@@ -9,30 +9,32 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// onlyTexts refuses an agent that differs from the one that is stored in more than its texts, for a caller who may change no more.
+// onlyTexts finds in what an agent differs from the one that is stored beside its texts, for a caller who may change no more.
 // A new agent may have texts, and nothing else that is not a default. The revision is that of the agent that it was compared with; 0:
-// there is none.
-func (ds *Definitions) onlyTexts(ctx context.Context, next *messages.Definition) (revision uint64, err error) {
+// there is none. The field is the first that differs; empty: none does.
+func (ds *Definitions) onlyTexts(ctx context.Context, next *messages.Definition) (revision uint64, field string, err error) {
 	was := messages.Definition{Name: next.Name}
 	was.SetDefaults()
 	stored, err := ds.cfg.Catalog.AgentAt(ctx, next.Name, 0)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, messages.ErrUnknownAgent):
 	case err != nil:
-		return 0, err
+		return 0, "", err
 	case stored.Agent != nil:
 		was, revision = *stored.Agent, stored.Change.Revision
 	}
-	field, err := differs(withoutTexts(was), withoutTexts(*next))
-	if err != nil || field == "" {
-		return revision, err
+	if revision == 0 || was.Expires != nil { // what an author may make may go by itself; what others made, an author may not remove
+		was.Expires = next.Expires
 	}
-	return 0, control.Forbidden("agent." + field + ": may only be changed by a granter or an admin; an author changes description, instructions, prompt and prompts")
+	field, err = differs(withoutTexts(was), withoutTexts(*next))
+	return revision, field, err
 }
+
+// granted says who may change a field that is no text.
+const granted = "may only be changed by a granter or an admin; an author changes description, instructions, prompt and prompts"
 
 // withoutTexts is an agent without what an author may change.
 func withoutTexts(d messages.Definition) messages.Definition {

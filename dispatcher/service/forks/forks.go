@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/manifest"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -50,7 +51,7 @@ func (fs *Forks) fork(ctx context.Context, req control.ForkRequest) (any, error)
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	started, err := fs.upTo(ctx, from, req.At)
+	started, err := fs.upTo(ctx, from, req.At, req.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +101,12 @@ func (fs *Forks) share(ctx context.Context, from, run messages.Ref, started *rec
 	return nil
 }
 
-// upTo is the beginning of a run that has done what another one did before a step.
-func (fs *Forks) upTo(ctx context.Context, from messages.Ref, step int) (*record.Started, error) {
+// upTo is the beginning of a run that has done what another one did before a step, or in it before a call waited for a person.
+func (fs *Forks) upTo(ctx context.Context, from messages.Ref, step int, call string) (*record.Started, error) {
 	if err := fs.cfg.Runs.HasLog(ctx, from); err != nil {
 		return nil, err
 	}
-	c := cut{run: from.Run, step: step}
+	c := cut{run: from.Run, step: step, call: call}
 	for e, err := range fs.cfg.Controller.Log.Read(ctx, from, 0, runlog.Tail) {
 		if err != nil {
 			return nil, err
@@ -121,9 +122,11 @@ func (fs *Forks) upTo(ctx context.Context, from messages.Ref, step int) (*record
 type cut struct {
 	run     string
 	step    int
+	call    string // of the step: it is kept until the call waits for a person
 	started *record.Started
 	last    int  // the last step that was begun
-	done    bool // the step was found
+	done    bool // the step was found, and the wait in it
+	waits   bool // the call did
 	seq     uint64
 }
 
@@ -151,9 +154,15 @@ func (c *cut) start(first *record.Started) {
 }
 
 func (c *cut) record(r record.Record) bool {
-	if b, ok := r.(*record.StepStarted); ok {
-		c.last = max(c.last, b.Step)
-		c.done = c.done || b.Step == c.step
+	switch r := r.(type) {
+	case *record.StepStarted:
+		c.last = max(c.last, r.Step)
+		c.done = c.done || r.Step == c.step && c.call == "" || r.Step > c.step && c.call != ""
+	case *record.Parked:
+		if c.call != "" && c.last == c.step && r.Call == c.call && (r.Reason == queue.ParkApproval || r.Reason == queue.ParkAnswer) {
+			c.done, c.waits = true, true
+			c.started.Prefix = slices.DeleteFunc(c.started.Prefix, func(kept record.Record) bool { return c.begins(kept) })
+		}
 	}
 	if c.done || c.started == nil {
 		return c.done
@@ -167,8 +176,16 @@ func (c *cut) record(r record.Record) bool {
 	return false
 }
 
+// begins reports whether a record is the beginning of the call that waits, which the fork makes anew.
+func (c *cut) begins(r record.Record) bool {
+	b, ok := r.(*record.ToolStarted)
+	return ok && b.Step == c.step && b.Call.ID == c.call
+}
+
 func (c *cut) result() (*record.Started, error) {
 	switch {
+	case c.call != "" && !c.waits && c.last >= c.step:
+		return nil, &messages.FieldError{Field: "call", Reason: fmt.Sprintf("no call %s of step %d has waited for a person", strict.Shown(c.call), c.step)}
 	case !c.done && c.last == 0:
 		return nil, &messages.FieldError{Field: "at", Reason: "the run has not started a step"}
 	case !c.done:

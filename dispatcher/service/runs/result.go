@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
@@ -23,14 +24,7 @@ func (rs *Runs) result(ctx context.Context, req control.ResultRequest) (any, err
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	last, q, err := rs.Find(ctx, ref)
-	switch {
-	case err != nil:
-		return nil, err
-	case q != nil || last.Head.Phase != record.PhaseFinished:
-		return nil, request.Conflict("the run has not ended")
-	}
-	r, err := rs.ResultOf(ctx, ref, last)
+	r, err := rs.ended(ctx, ref, time.Duration(req.Wait))
 	if err != nil {
 		return nil, err
 	}

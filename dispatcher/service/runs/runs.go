@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -23,6 +24,8 @@ import (
 
 // Config is what Runs works with.
 type Config struct {
+	Endings    *events.Endings // nil: nothing waits for the end of a run
+	Events     *events.Store   // likewise
 	Queue      *taskqueue.Queue
 	Controller *runlog.Controller
 	Webhooks   *webhooks.Queue

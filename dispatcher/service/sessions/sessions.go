@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/memory"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -16,11 +17,18 @@ import (
 type Sessions struct {
 	store      *sessions.Store
 	controller *runlog.Controller
+	memory     Memory
 }
 
-// New returns Sessions.
-func New(store *sessions.Store, controller *runlog.Controller) *Sessions {
-	return &Sessions{store, controller}
+// Memory is long-term memory, of which what belongs to a session goes with it.
+type Memory interface {
+	// Erase removes the items of all collections that pass a filter. It may have removed some when it fails.
+	Erase(ctx context.Context, tenant string, f memory.Filter) (int, error)
+}
+
+// New returns Sessions; memory may be nil.
+func New(store *sessions.Store, controller *runlog.Controller, m Memory) *Sessions {
+	return &Sessions{store, controller, m}
 }
 
 // Handlers are the requests about sessions.
@@ -74,14 +82,22 @@ func (s *Sessions) remove(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	was, err := s.controller.ForgetSession(ctx, req.Tenant, req.Name)
+	gone := errors.Is(err, runlog.ErrNotFound)
 	switch {
-	case errors.Is(err, runlog.ErrNotFound):
-		return nil, control.ErrNoSession
 	case errors.Is(err, runlog.ErrSessionBusy):
 		return nil, control.ErrSessionBusy
-	case err != nil:
+	case err != nil && !gone:
 		return nil, err
-	default:
-		return control.StatusOf(&was, req.Tenant, req.Name), nil
 	}
+	// Of a session that is gone too: the request before may have failed here.
+	erased := 0
+	if s.memory != nil {
+		if erased, err = s.memory.Erase(ctx, req.Tenant, memory.Filter{Session: req.Name}); err != nil {
+			return nil, err
+		}
+	}
+	if gone && erased == 0 {
+		return nil, control.ErrNoSession
+	}
+	return control.StatusOf(&was, req.Tenant, req.Name), nil
 }

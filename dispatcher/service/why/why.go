@@ -115,10 +115,24 @@ func (w *Why) whyQueued(ctx context.Context, y *control.Why, ref messages.Ref, q
 			return nil
 		}
 	}
-	if workers, err := w.cfg.Workers.Workers(ctx); err == nil && len(workers) == 0 { // else the text says enough
+	workers, err := w.cfg.Workers.Workers(ctx)
+	if err == nil && len(workers) == 0 { // else the text says enough
 		y.Text = "It is in the queue, and no worker answers that could take it."
 	}
+	if name := shortOfMemory(workers, ref); name != "" {
+		y.Worker, y.Text = name, "It waits for memory of worker "+name+", whose other runs hold as much as they may."
+	}
 	return nil
+}
+
+// shortOfMemory names the worker for whose memory a run waits; empty: none says so.
+func shortOfMemory(workers []messages.WorkerStatus, ref messages.Ref) string {
+	for i := range workers {
+		if workers[i].Waits(ref) {
+			return workers[i].Name
+		}
+	}
+	return ""
 }
 
 func (w *Why) pausedThing(ctx context.Context, of queue.QuotaRef) (*control.PausedThing, error) {
@@ -198,6 +212,9 @@ func (w *Why) whyWorks(ctx context.Context, y *control.Why, ref messages.Ref, la
 		y.Text += fmt.Sprintf(", attempt %d", y.Attempt)
 	}
 	y.Text += ", since " + stamp(y.Since) + "."
+	if workers, err := w.cfg.Workers.Workers(ctx); err == nil && shortOfMemory(workers, ref) != "" { // else the text says enough
+		y.Text += " It waits for memory there: the other runs of the worker hold as much as they may."
+	}
 	return err
 }
 

@@ -1,0 +1,91 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher/service/request"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/record"
+)
+
+// ended is the result of a run that has ended, or does so within wait.
+func (rs *Runs) ended(ctx context.Context, ref messages.Ref, wait time.Duration) (r *messages.AgentResult, err error) {
+	if wait > 0 && rs.cfg.Endings != nil {
+		request.Idle(ctx, func(stop <-chan struct{}) { r = rs.await(ctx, ref, wait, stop) })
+	}
+	if r != nil {
+		return r, nil
+	}
+	last, q, err := rs.Find(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case q != nil || last.Head.Phase != record.PhaseFinished:
+		return nil, request.Conflict("the run has not ended")
+	}
+	return rs.ResultOf(ctx, ref, last)
+}
+
+// await waits until a run has ended and its last event is stored. Nil: it has not, as far as is known; the caller finds out why. That an end
+// was heard is a reason to look at the log, which alone says that there is one.
+func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration, stop <-chan struct{}) *messages.AgentResult {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	ending := rs.cfg.Endings.Of(ref, stop)
+	defer ending.Close()
+	if ending.Ready(ctx) != nil {
+		return nil
+	}
+	r, err := rs.end(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	if r != nil {
+		if over, err := rs.cfg.Events.HasEnded(ctx, ref); over || err != nil {
+			return r
+		}
+	}
+	for {
+		finished, err := ending.Next(ctx)
+		if err != nil {
+			return r
+		}
+		if r == nil {
+			if r, err = rs.end(ctx, ref); err != nil {
+				return nil
+			}
+		}
+		if finished && r != nil {
+			return r
+		}
+	}
+}
+
+// endReader is a log that reads the end of a run in one request.
+type endReader interface {
+	End(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
+}
+
+var _ endReader = (*runlogs.Store)(nil)
+
+// end is the result of a run; nil: it has not ended.
+func (rs *Runs) end(ctx context.Context, ref messages.Ref) (*messages.AgentResult, error) {
+	log := rs.cfg.Controller.Log
+	in, once := log.(endReader)
+	read := log.Last
+	if once {
+		read = in.End
+	}
+	last, ok, err := read(ctx, ref)
+	if err != nil || !ok || last.Head.Phase != record.PhaseFinished {
+		return nil, err
+	}
+	if n := len(last.Records); n > 0 {
+		if f, ok := last.Records[n-1].(*record.Finished); ok {
+			return &f.Result, nil
+		}
+	}
+	return rs.ResultOf(ctx, ref, last)
+}
