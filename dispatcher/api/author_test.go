@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,6 +50,35 @@ func TestAuthorsChangeTextsAlone(t *testing.T) {
 		g.do("PUT", "/v1/agents/clerk", `{"name":"clerk","instructions":"File it.","tools":["read_file"],"grants":{"hosts":["a.example"]}}`, http.StatusOK, nil, admin...)
 	}
 	g.do("DELETE", "/v1/agents/clerk", "", http.StatusForbidden, nil, author...)
+}
+
+// What an author may not store, the check of a text says too, with its line.
+func TestCheckOfATextKnowsItsAuthor(t *testing.T) {
+	g := openGuarded(t)
+	admin, author, viewer := g.key(control.AllTenants, control.RoleAdmin), g.key(control.AllTenants, control.RoleAuthor), g.key(control.AllTenants, control.RoleViewer)
+	g.do("PUT", "/v1/agents/clerk", `{"name":"clerk","instructions":"File it.","tools":["read_file"]}`, http.StatusOK, nil, admin...)
+	check := func(text string, as []string) (v control.AgentVerdict) {
+		g.do("POST", "/v1/agents:validate", `{"text":`+strconv.Quote(text)+`,"name":"clerk"}`, http.StatusOK, &v, as...)
+		return v
+	}
+	const more = "name: clerk\ninstructions: File it.\ntools:\n  - read_file\n  - shell\n"
+	if v := check(more, admin); !v.OK || v.Agent == nil || len(v.Agent.Tools) != 2 {
+		t.Errorf("of an admin: %+v", v)
+	}
+	for _, as := range [][]string{author, viewer} {
+		if v := check(more, as); v.OK || v.Agent != nil || len(v.Problems) != 1 || v.Problems[0].Line != 3 || v.Problems[0].Field != "tools" {
+			t.Errorf("%+v", v)
+		}
+	}
+	if v := check("name: clerk\ninstructions: File it well.\ntools: [read_file]\n", author); !v.OK {
+		t.Errorf("of texts: %+v", v)
+	}
+	g.do("POST", "/v1/agents:validate", `{"text":"`+strings.Repeat("x", control.MaxAgentText+1)+`"}`, http.StatusBadRequest, nil, viewer...)
+	var stored messages.Definition
+	g.do("GET", "/v1/agents/clerk", "", http.StatusOK, &stored, viewer...)
+	if stored.Instructions != "File it." || len(stored.Tools) != 1 {
+		t.Errorf("a check stored %+v", stored)
+	}
 }
 
 // A granter decides what agents may do, and nothing else that an admin decides.

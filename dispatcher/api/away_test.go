@@ -60,9 +60,9 @@ func asks(op api.Operation) (path, body string) {
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 		"putSchedule": `{"every":"24h","task":{"input":"x"}}`, "applyAgent": `{"name":"x","instructions":"Be brief."}`, "putPrompt": `{"text":"x"}`,
 		"missingFiles": `{"hashes":["` + hashOfX + `"]}`, "uploadFiles": `{"contents":[{"hash":"` + hashOfX + `","data":"eA=="}]}`, "putFile": "x",
-		"putItems": `{"items":[{"id":"x","text":"x"}]}`, "putQuota": `{"maxQueued":5}`, "pause": `{"kind":"tenant","name":"x","reason":"x"}`, "validatePrompt": `{"id":"x","text":"x"}`,
+		"putItems": `{"items":[{"id":"x","text":"x"}]}`, "putQuota": `{"maxQueued":5}`, "pause": `{"kind":"tenant","name":"x","reason":"x"}`, "validatePrompt": `{"id":"x","text":"x"}`, "validateAgent": `{"text":"name: x"}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt", "searchItems": "?q=x", "deleteItems": "?id=x"}
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "eraseData": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt", "searchItems": "?q=x", "deleteItems": "?id=x"}
 	path = strings.NewReplacer("{id}", "x", "{name}", "x", "{workspace}", "x", "{seq}", "1", "{kind}", "tenant", "{version}", "1", "{revision}", "1", "{sha256}", hashOfX).Replace(op.Path)
 	return path + queries[op.ID], bodies[op.ID]
 }

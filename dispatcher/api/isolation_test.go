@@ -45,7 +45,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 		"answerTask": `{"text":"x"}`, "submitTask": `{"input":"hi"}`, "runLite": `{"input":"hi"}`, "submitBatch": `{"custom_id":"1","input":"x"}`,
 		"putItems": `{"items":[{"id":"own","text":"x"}]}`,
 	}
-	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt", "searchItems": "?q=secret", "deleteItems": "?id=i1"}
+	queries := map[string]string{"purgeDeadLetters": "?confirm=true", "eraseData": "?confirm=true&subject=secret", "cancelTasks": "?agent=careful", "getFile": "?name=a.txt", "getWorkspaceFile": "?name=a.txt", "searchItems": "?q=secret", "deleteItems": "?id=i1"}
 	collection := regexp.MustCompile("^(listItems|searchItems|putItems|deleteItems)$") // of the caller: it comes to be by being named
 	shared := regexp.MustCompile("^/v1/(agents|prompts)")                              // belong to all tenants
 	for _, op := range api.Operations() {

@@ -106,7 +106,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func isPage(p string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
 	switch first {
-	case "runs", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "workers",
+	case "runs", "compare", "inbox", "try", "agents", "prompts", "sessions", "batches", "schedules", "lanes", "dead-letters", "workspaces", "memory", "tools", "suites", "workers",
 		"quotas", "keys", "audit":
 		return true
 	default:

@@ -203,6 +203,27 @@ func TestNothingRunsText(t *testing.T) {
 	}
 }
 
+// What is clicked is a control, which the keyboard reaches and operates by itself.
+func TestClicksAreOnControls(t *testing.T) {
+	t.Parallel()
+	clicked := regexp.MustCompile(`<(\$\{)?([A-Za-z]+)[^<]*?\bonClick=`)
+	controls := []string{"button", "a", "input", "summary"}
+	found := 0
+	for name, data := range sources(t) {
+		if strings.HasPrefix(name, "vendor/") || path.Ext(name) != ".js" {
+			continue
+		}
+		for _, m := range clicked.FindAllSubmatch(data, -1) {
+			if found++; len(m[1]) == 0 && !slices.Contains(controls, string(m[2])) {
+				t.Errorf("%s: <%s> is clicked, which the keyboard cannot do", name, m[2])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d clicks", found)
+	}
+}
+
 // Each view has a file and a path.
 func TestViews(t *testing.T) {
 	t.Parallel()

@@ -15,31 +15,35 @@ export class Problem extends Error {
 }
 
 /** Who is signed in, and what the caller may do; null until it is known.
- * @type {import("./html.js").Signal<null | {authentication: boolean, kind?: string, id?: string, name?: string, tenant: string, roles: string[], permissions: string[], version: string}>} */
-export const caller = signal(/** @type {any} */ (null));
+ * @type {import("../vendor/signals.js").Signal<API["Caller"] | null>} */
+export const caller = signal(/** @type {API["Caller"] | null} */ (null));
 
-/** Whether the dispatcher has answered lately. @type {import("./html.js").Signal<boolean>} */
+/** Whether the dispatcher has answered lately. @type {import("../vendor/signals.js").Signal<boolean>} */
 export const reachable = signal(true);
 
-/** Whether a session is needed and there is none. @type {import("./html.js").Signal<boolean>} */
+/** Why the dispatcher cannot do what it is asked for now, such as that NATS does not answer it; empty: it can. @type {import("../vendor/signals.js").Signal<string>} */
+export const unable = signal("");
+
+/** Whether a session is needed and there is none. @type {import("../vendor/signals.js").Signal<boolean>} */
 export const signedOut = signal(false);
 
 /** @param {string} permission */
-export const may = (permission) => caller.value?.permissions.includes(permission) ?? false;
+export const may = (permission) => caller.value?.permissions?.includes(permission) ?? false;
 
 const patience = 30_000;
 
 /**
  * Asks the API.
- * @param {string} path such as /v1/tasks
- * @param {{method?: string, query?: Record<string, any>, body?: any, headers?: Record<string, string>, signal?: AbortSignal}} [how] a body is sent as JSON
- * @returns {Promise<any>} the answer; a Problem if there is none
+ * @template {string} Path
+ * @template {string} [Method="GET"]
+ * @param {Path & Known<Path>} path such as /v1/tasks
+ * @param {{method?: Method, query?: Record<string, any>, body?: any, headers?: Record<string, string>, signal?: AbortSignal}} [how] a body is sent as JSON
+ * @returns {Promise<Reply<Path, Method>>} the answer; a Problem if there is none
  */
 export async function ask(path, how = {}) {
   const response = await send(path, how);
-  if (response.status === 204) return null;
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? JSON.parse(text) : /** @type {any} */ (null);
 }
 
 /**
@@ -53,7 +57,7 @@ export async function send(path, how = {}) {
     for (const v of Array.isArray(value) ? value : [value]) if (v !== undefined && v !== null && v !== "") query.append(name, String(v));
   }
   const headers = new Headers(how.headers);
-  if (tenant.value) headers.set("Longshore-Tenant", tenant.value);
+  if (tenant.value) headers.set("Longshore-Tenant", encodeURIComponent(tenant.value)); // a name of a tenant stays as it is; others the API refuses with a reason
   let body = how.body;
   if (body !== undefined && !(body instanceof Blob)) {
     body = typeof body === "string" ? body : JSON.stringify(body);
@@ -71,10 +75,24 @@ export async function send(path, how = {}) {
     throw new Problem({ detail: "the dispatcher does not answer", retryable: true });
   }
   reachable.value = true;
-  if (response.ok) return response;
+  if (response.ok) {
+    if (path.startsWith("/v1/") && path !== "/v1/caller") unable.value = "";
+    return response;
+  }
   const problem = await response.json().catch(() => ({ detail: response.statusText }));
   if (response.status === 401 && path !== "/console/sign-in") signedOut.value = true;
+  if (response.status === 503 && problem.retryable) unable.value = String(problem.detail ?? "it is not ready");
   throw new Problem({ status: response.status, ...problem });
+}
+
+// The tabs of a browser share its cookie: what one does to it, the others look at.
+const tabs = new BroadcastChannel("longshore");
+tabs.onmessage = (/** @type {MessageEvent} */ e) => (e.data === "out" ? forget() : identify().catch(() => {}));
+
+// What was shown is gone with who signed out; a session that has merely ended keeps it for who signs in again.
+function forget() {
+  caller.value = null;
+  signedOut.value = true;
 }
 
 /** Finds out who is asking. */
@@ -87,13 +105,14 @@ export async function identify() {
 export async function signIn(token) {
   caller.value = await ask("/console/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
   signedOut.value = false;
+  tabs.postMessage("in");
 }
 
 /** Drops the cookie. */
 export async function signOut() {
   await ask("/console/sign-out", { method: "POST" });
-  caller.value = null;
-  signedOut.value = true;
+  forget();
+  tabs.postMessage("out");
 }
 
 /** Whether a key or JWT is worth a request: what it could do. */
@@ -101,15 +120,16 @@ export const canSignOut = () => caller.value?.authentication ?? false;
 
 /**
  * Follows server-sent events until the server ends them, the caller gives up, or the page is hidden; a connection that breaks is made
- * again after the last event.
+ * again after the last event, and onState is told why.
  * @param {string} path
- * @param {{query?: Record<string, any>, signal: AbortSignal, onFrame: (frame: {id: string, event: string, data: any}) => void, onState?: (state: "open" | "waiting") => void, after?: string}} how
+ * @param {{query?: Record<string, any>, signal: AbortSignal, onFrame: (frame: {id: string, event: string, data: any}) => void, onState?: (state: "open" | "waiting", why?: Error) => void, after?: string}} how
  * @returns {Promise<void>} when there is no more
  */
 export async function follow(path, how) {
   let after = how.after ?? "";
   let pause = 500;
   for (;;) {
+    let why = /** @type {Error | undefined} */ (undefined);
     try {
       const headers = after ? { "Last-Event-ID": after } : undefined;
       const response = await send(path, { query: how.query, headers, signal: how.signal, endless: true });
@@ -126,9 +146,10 @@ export async function follow(path, how) {
     } catch (err) {
       if (how.signal.aborted) return;
       if (err instanceof Problem && err.status >= 400 && err.status < 500 && err.status !== 429) throw err;
+      why = /** @type {Error} */ (err);
     }
     if (how.signal.aborted) return;
-    how.onState?.("waiting");
+    how.onState?.("waiting", why);
     await new Promise((done) => {
       const timer = setTimeout(done, pause + Math.random() * 250);
       how.signal.addEventListener("abort", () => { clearTimeout(timer); done(undefined); }, { once: true });
@@ -139,7 +160,7 @@ export async function follow(path, how) {
 
 /** The frames of a stream of server-sent events. @param {Response} response */
 async function* frames(response) {
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).pipeThrough(/** @type {ReadableWritablePair<string, Uint8Array>} */ (new TextDecoderStream())).getReader();
   let rest = "";
   try {
     for (;;) {

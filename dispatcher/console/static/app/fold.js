@@ -3,7 +3,7 @@
 /**
  * @typedef {{id: string, name: string, args: any, result?: string, error?: boolean, code?: string, started?: string, ended?: string, millis?: number, output?: string, approval?: any, meta?: any, written?: boolean}} Call
  * @typedef {{id: string, n: number, started?: string, ended?: string, status?: string, reason?: string, text: string, reasoning: string, writing: boolean, model?: string, provider?: string, usage?: any, cost?: number, millis?: number, replied?: string, cached?: boolean, calls: Call[], errors: any[], notes: any[], live?: {attempt: number, try: number, n: number}, stop?: string}} Step
- * @typedef {{status: string, agent: string, input: any, queued?: string, started?: string, finished?: string, steps: Step[], result?: any, waiting?: any, usage?: any, cost?: number, children: any[], plan?: any, moves: any[], events: number, revision?: number, tools: string[]}} Run
+ * @typedef {{status: string, agent: string, input: any, session?: string, queued?: string, started?: string, finished?: string, steps: Step[], result?: any, waiting?: any, usage?: any, cost?: number, children: any[], plan?: any, moves: any[], events: number, revision?: number, tools: string[], forkedFrom?: {run: string, step: number}}} Run
  */
 
 /** A run before its first event. @returns {Run} */
@@ -24,10 +24,10 @@ export function fold(run, frame) {
   run.events++;
   switch (name) {
     case "run_queued":
-      Object.assign(run, { agent: d.agent ?? "", input: d.input, queued: d.queuedAt ?? e.time });
+      Object.assign(run, { agent: d.agent ?? "", input: d.input, session: d.session, queued: d.queuedAt ?? e.time });
       break;
     case "run_started":
-      Object.assign(run, { status: "running", started: e.time, agent: d.agent ?? run.agent, revision: d.revision, tools: d.tools ?? [] });
+      Object.assign(run, { status: "running", started: e.time, agent: d.agent ?? run.agent, revision: d.revision, tools: d.tools ?? [], forkedFrom: d.forkedFrom });
       break;
     case "run_waiting":
       run.status = "waiting";
@@ -61,7 +61,7 @@ export function fold(run, frame) {
       call(step(run, d), d.callId, d.toolName, d.arguments).approval = { ...d, at: e.time };
       break;
     case "approval_decided":
-      for (const s of run.steps) for (const c of s.calls) if (c.id === d.callId) c.approval = { ...c.approval, ...d, decidedAt: e.time };
+      for (const s of run.steps) for (const c of s.calls) if (c.id === d.callId) c.approval = { ...c.approval, ...d, arguments: c.approval?.arguments, changed: d.arguments, decidedAt: e.time };
       break;
     case "error":
       if (d.stepId || run.steps.length) step(run, d).errors.push({ ...d, at: e.time });
@@ -99,13 +99,13 @@ function resume(/** @type {Run} */ run, /** @type {any} */ e) {
 function step(/** @type {Run} */ run, /** @type {any} */ d) {
   const id = d.stepId ?? run.steps[run.steps.length - 1]?.id ?? "step-1";
   for (let i = run.steps.length - 1; i >= 0; i--) if (run.steps[i].id === id) return run.steps[i];
-  const made = { id, n: d.step ?? run.steps.length + 1, text: "", reasoning: "", writing: false, calls: [], errors: [], notes: [] };
+  const made = { id, n: d.step ?? (Number(/^step-(\d+)$/.exec(id)?.[1]) || run.steps.length + 1), text: "", reasoning: "", writing: false, calls: [], errors: [], notes: [] };
   run.steps.push(made);
   return made;
 }
 
 /** @returns {Call} */
-function call(/** @type {Step} */ s, /** @type {string} */ id, /** @type {string} */ name, /** @type {any} */ args) {
+function call(/** @type {Step} */ s, /** @type {string} */ id, /** @type {string} */ name, /** @type {any} */ args = undefined) {
   let c = s.calls.find((x) => x.id === id);
   if (!c) s.calls.push((c = { id, name, args }));
   if (args !== undefined) c.args = args;

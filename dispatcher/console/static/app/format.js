@@ -42,14 +42,37 @@ export function bytes(n) {
   return `${n.toFixed(n < 10 ? 1 : 0)} ${units[i]}`;
 }
 
+// Characters that are not seen, or that change how the text around them reads: controls, marks of direction, letters without a width, and tags,
+// in which a text can hide another one. Tabs and ends of lines are none.
+const hidden = /(?![\t\n])[\p{Cc}\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
+
+// Marks over one letter, beyond those that a script has: they would tower over other lines.
+const tower = /([\p{Mn}\p{Me}]{8})[\p{Mn}\p{Me}]+/gu;
+
 /**
- * Text that comes from a model, a tool or a task, for one line: characters that would change how the rest is read are shown by number.
+ * Text that comes from a model, a tool or a task, for one line: characters that are not seen or would change how the rest is read are shown by number.
  * @param {any} text
  * @param {number} [most]
  */
 export function plain(text, most = 4000) {
   const s = typeof text === "string" ? text : text === undefined || text === null ? "" : JSON.stringify(text);
   const cut = s.length > most ? `${s.slice(0, most)}…` : s;
-  // eslint-disable-next-line no-control-regex
-  return cut.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `\u2423${c.charCodeAt(0).toString(16)}`);
+  return cut.replace(tower, "$1…").replace(hidden, (c) => `\u2423${c.codePointAt(0)?.toString(16)}`);
+}
+
+const escaped = (/** @type {string} */ c) => (c.length > 1 ? `\\U${c.codePointAt(0)?.toString(16).padStart(8, "0")}` : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** A value as JSON to read and change: characters that are not seen are escaped. @param {any} value @param {number} [indent] */
+export const json = (value, indent) => JSON.stringify(value, null, indent).replace(hidden, (c) => c.split("").map(escaped).join(""));
+
+/** The same as YAML, which does not read the pairs that JSON writes beyond 16 bits. @param {any} value @param {number} [indent] */
+export const yaml = (value, indent) => JSON.stringify(value, null, indent).replace(hidden, escaped);
+
+/**
+ * A text as a word of a shell. What a terminal would act on when the word is pasted is escaped: it could end the paste and run the rest.
+ * @param {string} text
+ */
+export function shell(text) {
+  if (!text.includes("\t") && text.search(hidden) < 0) return `'${text.replaceAll("'", "'\\''")}'`;
+  return `$'${text.replace(/['\\]/g, "\\$&").replaceAll("\t", "\\t").replace(hidden, escaped)}'`;
 }

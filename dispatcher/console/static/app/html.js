@@ -4,5 +4,5 @@ import htm from "../vendor/htm.js";
 
 export const html = htm.bind(h);
 export { h, render, Fragment };
-export { useState, useEffect, useRef, useMemo, useCallback, useLayoutEffect } from "../vendor/hooks.js";
+export { useState, useEffect, useRef, useMemo, useCallback, useLayoutEffect, useId } from "../vendor/hooks.js";
 export { signal, computed, effect, batch } from "../vendor/signals.js";

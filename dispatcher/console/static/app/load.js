@@ -1,10 +1,12 @@
 // What a view shows of the API: loaded, loaded again while it is looked at, and kept when the dispatcher is away.
-import { useEffect, useRef, useState, useCallback, signal } from "./html.js";
-import { Problem, reachable } from "./api.js";
+import { useEffect, useRef, useState, useCallback, computed, signal } from "./html.js";
+import { Problem, signedOut } from "./api.js";
 
-/** Whether the page is looked at: a hidden one asks for nothing. */
-export const visible = signal(!document.hidden);
-document.addEventListener("visibilitychange", () => (visible.value = !document.hidden));
+const looked = signal(!document.hidden);
+document.addEventListener("visibilitychange", () => (looked.value = !document.hidden));
+
+/** Whether the page is looked at, by somebody with a session: otherwise it asks for nothing. */
+export const visible = computed(() => looked.value && !signedOut.value);
 
 /**
  * Loads something, and again whenever what it depends on changes.
@@ -12,13 +14,16 @@ document.addEventListener("visibilitychange", () => (visible.value = !document.h
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {any[]} deps
  * @param {{every?: number}} [how] every: milliseconds after which it is loaded again while the page is visible
- * @returns {{data: T | undefined, error: Error | undefined, loading: boolean, reload: () => void}} data stays while it is loaded again
+ * @returns {{data: T | undefined, error: Error | undefined, loading: boolean, settled: boolean, reload: () => void}} data stays while it is loaded again;
+ *   settled: it was loaded once, or failed, so that what is below may be shown and will not move
  */
 export function useLoad(load, deps, how = {}) {
   const [state, setState] = useState(/** @type {{data?: T, error?: Error, loading: boolean}} */ ({ loading: true }));
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
   latest.current = load;
+  const settled = useRef(false);
+  if (!state.loading) settled.current = true;
   const shown = visible.value;
   useEffect(() => setState({ loading: true }), deps);
   useEffect(() => {
@@ -26,6 +31,7 @@ export function useLoad(load, deps, how = {}) {
     const stop = new AbortController();
     let timer = 0;
     const run = async () => {
+      let failed = false;
       try {
         const data = await latest.current(stop.signal);
         if (stop.signal.aborted) return;
@@ -34,12 +40,13 @@ export function useLoad(load, deps, how = {}) {
         if (stop.signal.aborted) return;
         setState((s) => ({ data: s.data, error: /** @type {Error} */ (err), loading: false }));
         if (err instanceof Problem && !err.retryable) return; // to ask again would not help
+        failed = true;
       }
-      const wait = how.every ?? (reachable.value ? 0 : 3000);
+      const wait = how.every ?? (failed ? 3000 : 0);
       if (wait) timer = window.setTimeout(run, wait);
     };
     run();
     return () => { stop.abort(); clearTimeout(timer); };
   }, [...deps, turn, shown]);
-  return { data: state.data, error: state.error, loading: state.loading, reload: useCallback(() => setTurn((n) => n + 1), []) };
+  return { data: state.data, error: state.error, loading: state.loading, settled: settled.current, reload: useCallback(() => setTurn((n) => n + 1), []) };
 }

@@ -60,6 +60,15 @@ document.addEventListener("click", (e) => {
   const link = /** @type {Element} */ (e.target).closest?.("a[href]");
   if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
   if (link.pathname.startsWith("/v1/") || link.pathname.startsWith("/console/")) return;
+  if (link.hash && link.pathname === location.pathname && link.search === location.search) return; // a place on this page
   e.preventDefault();
-  go(link.pathname + link.search);
+  go(link.pathname + link.search + link.hash);
+});
+
+// A row that leads elsewhere, as its link does, can be clicked anywhere but on what it has to operate; selecting its text is no click.
+document.addEventListener("click", (e) => {
+  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || getSelection()?.toString()) return;
+  const at = /** @type {Element} */ (e.target);
+  const href = /** @type {HTMLElement | null} */ (at.closest?.("tr[data-href]"))?.dataset.href;
+  if (href && !at.closest("a, button, input, label, select, summary, textarea")) go(href);
 });

@@ -25,7 +25,9 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
 
 const renderer = {
   // Nothing is loaded from elsewhere: a link says where the image is.
+  /** @param {{href: string, text: string}} token */
   image({ href, text }) { return `<a href="${escape(href)}">image: ${escape(text || href)}</a>`; },
+  /** @param {{text: string}} token */
   html({ text }) { return escape(text); },
 };
 marked.use({ renderer, gfm: true, breaks: true });

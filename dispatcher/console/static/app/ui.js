@@ -1,5 +1,5 @@
 // The parts that views share.
-import { html, signal, useEffect, useRef, useState } from "./html.js";
+import { html, signal, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { Problem, caller, may } from "./api.js";
 import { ago, exact, plain } from "./format.js";
 import { to } from "./route.js";
@@ -8,12 +8,12 @@ import { to } from "./route.js";
 export const now = signal(Date.now());
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 
-/** A view with its heading. @param {{title: any, actions?: any, children?: any, lead?: any}} props */
-export function Page({ title, actions, lead, children }) {
-  useEffect(() => { document.title = typeof title === "string" ? `${title} · Longshore` : "Longshore"; }, [title]);
+/** A view with its heading. @param {{title: any, name?: string, actions?: any, children?: any, lead?: any}} props name: the title, if that is not text */
+export function Page({ title, name = typeof title === "string" ? title : "", actions, lead, children }) {
+  useEffect(() => { document.title = name ? `${name} · Longshore` : "Longshore"; }, [name]);
   return html`
     <header class="page-head">
-      <div><h1 tabindex="-1">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+      <div><h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
       ${actions && html`<div class="actions">${actions}</div>`}
     </header>
     ${children}`;
@@ -27,7 +27,7 @@ export function Loaded({ of, rows = 4, children }) {
 }
 
 /** @param {{rows?: number}} props */
-export const Skeleton = ({ rows = 4 }) => html`<div class="skeleton" role="status" aria-label="Loading">${Array.from({ length: rows }, () => html`<div></div>`)}</div>`;
+export const Skeleton = ({ rows = 4 }) => html`<div class="skeleton" role="status" aria-label="Loading" tabindex="-1">${Array.from({ length: rows }, () => html`<div></div>`)}</div>`;
 
 /** The sentence of an error, and a retry. @param {{error: Error, retry?: () => void}} props */
 export function Failure({ error, retry }) {
@@ -45,8 +45,10 @@ export const Empty = ({ title, children, command }) => html`<div class="empty">
   ${command && html`<${Command} text=${command} />`}
 </div>`;
 
+const mostShown = 20_000; // characters of a command; it is copied whole
+
 /** A command to copy. @param {{text: string}} props */
-export const Command = ({ text }) => html`<div class="command"><pre tabindex="0">${text}</pre><${Copy} text=${text} label="Copy" /></div>`;
+export const Command = ({ text }) => html`<div class="command"><pre tabindex="0">${plain(text, mostShown)}</pre><${Copy} text=${text} label="Copy" /></div>`;
 
 /** @param {{text: string, label: string}} props */
 export function Copy({ text, label }) {
@@ -72,12 +74,12 @@ export const Status = ({ of }) => html`<span class=${`status ${tones[of] ?? "cal
 export const RunLink = ({ id, tab, children }) => html`<a class="id" href=${to(`/runs/${encodeURIComponent(id)}`, { tab })}>${children ?? plain(id, 64)}</a>`;
 
 /**
- * A table whose rows are links, walked through with j and k.
+ * A table whose rows are links, opened with a click and walked through with j and k.
  * @param {{columns: {name: string, cell: (row: any) => any, class?: string}[], rows: any[], keyOf: (row: any) => string, label: string, href?: (row: any) => string}} props
  */
 export function Table({ columns, rows, keyOf, label, href }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
-    <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.name}</th>`)}</tr></thead>
+    <thead><tr>${columns.map((c) => (c.name ? html`<th scope="col" class=${c.class}>${c.name}</th>` : html`<td class=${c.class}></td>`))}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} data-href=${href?.(row)}>${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
@@ -96,13 +98,16 @@ export function say(text, bad = false) {
 export const Sayings = () => html`<div class="sayings" role="status" aria-live="polite">${said.value && html`<p class=${said.value.bad ? "bad" : ""}>${plain(said.value.text)} <button class="quiet" onClick=${() => (said.value = null)}>Close</button></p>`}</div>`;
 
 /**
- * A button that asks the API for something: disabled while it does and for those who may not, and it says what went wrong.
+ * A button that asks the API for something: once at a time, disabled for those who may not, and it says what went wrong.
  * @param {{act: () => Promise<any>, needs?: string, done?: string, class?: string, children: any, disabled?: boolean, title?: string}} props
  */
 export function Act({ act, needs, done, class: look, children, disabled, title }) {
   const [busy, setBusy] = useState(false);
+  const running = useRef(false); // it stays enabled meanwhile: what is disabled loses the focus
   const allowed = !needs || may(needs);
   const run = async () => {
+    if (running.current) return;
+    running.current = true;
     setBusy(true);
     try {
       await act();
@@ -110,16 +115,25 @@ export function Act({ act, needs, done, class: look, children, disabled, title }
     } catch (err) {
       say(/** @type {Error} */ (err).message, true);
     }
+    running.current = false;
     setBusy(false);
   };
-  const why = allowed ? title : `This needs the permission ${needs}; you have the roles ${caller.value?.roles.join(", ") || "none"}.`;
-  return html`<button class=${look} disabled=${busy || disabled || !allowed} aria-busy=${busy} title=${why} onClick=${run}>${children}</button>`;
+  const why = allowed ? title : `This needs the permission ${needs}; you have the roles ${caller.value?.roles?.join(", ") || "none"}.`;
+  return html`<button class=${look} disabled=${disabled || !allowed} aria-disabled=${busy ? "true" : undefined} aria-busy=${busy} title=${why} onClick=${run}>${children}</button>`;
 }
 
 /** A dialog over the page. @param {{title: string, onClose: () => void, children: any, wide?: boolean}} props */
 export function Dialog({ title, onClose, children, wide }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => { ref.current?.showModal(); return () => ref.current?.close(); }, []);
+  useLayoutEffect(() => {
+    const opener = /** @type {HTMLElement | null} */ (document.activeElement);
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (document.activeElement === document.body || dialog?.contains(document.activeElement)) opener?.focus();
+    };
+  }, []);
   return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); onClose(); }}>
     <header><h2>${title}</h2><button class="quiet" aria-label="Close" onClick=${onClose}>Close</button></header>
     ${children}
@@ -129,8 +143,15 @@ export function Dialog({ title, onClose, children, wide }) {
 /** A labelled field of a form. @param {{label: string, hint?: string, error?: string, wide?: boolean, children: any}} props */
 export const Field = ({ label, hint, error, wide, children }) => html`<label class=${wide ? "field wide" : "field"}><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}${error && html`<small class="bad" role="alert">${error}</small>`}</label>`;
 
+/** A field whose text counts when it is left or Enter is pressed. What is being typed stays while the page is drawn again. @param {{value: string, [name: string]: any}} props */
+export function Typed({ value, ...rest }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  return html`<input ...${rest} value=${text} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)} />`;
+}
+
 /** Tabs that the address keeps. @param {{tabs: [string, string][], at: string, href: (tab: string) => string, label: string}} props */
 export const Tabs = ({ tabs, at, href, label }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(([id, name]) => html`<a key=${id} href=${href(id)} aria-current=${id === at ? "page" : undefined}>${name}</a>`)}</nav>`;
 
-/** Pairs of a name and a value. @param {{of: [string, any][]}} props those without a value are left out */
-export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, v]) => v !== undefined && v !== null && v !== "" && v !== false).map(([k, v]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;
+/** Pairs of a name and a value. @param {{of: [string, any, ("wide" | "")?][]}} props those without a value are left out; wide: it has a row to itself */
+export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, v]) => v !== undefined && v !== null && v !== "" && v !== false).map(([k, v, room = ""]) => html`<div key=${k} class=${room}><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;

@@ -6,9 +6,9 @@ import { to } from "../app/route.js";
 import { Act, Command, Empty, Facts, Loaded, Page, Status, Table, Time } from "../app/ui.js";
 import { cost, count, plain } from "../app/format.js";
 
-const ended = (/** @type {any} */ c) => c.completed + c.failed + c.cancelled + c.expired + c.invalid;
+const ended = (/** @type {API["BatchCounts"]} */ c) => c.completed + c.failed + c.cancelled + c.expired; // refused lines are not in the total
 
-/** @param {{of: any}} props */
+/** @param {{of: API["BatchCounts"]}} props */
 const Progress = ({ of }) => html`<progress max=${of.total || 1} value=${ended(of)} aria-label="Progress"></progress> ${count(ended(of))} of ${count(of.total)}`;
 
 /** @param {{id: string}} props */
@@ -19,24 +19,24 @@ export function View({ id }) {
 function List() {
   const list = useLoad((signal) => ask("/v1/batches", { query: { limit: 100 }, signal }), [], { every: 5000 });
   return html`<${Page} title="Batches">
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.batches.length === 0 ? html`<${Empty} title="No batches" command="longshore batch submit tasks.jsonl">Submit many tasks at once, a line of JSON each:<//>` : html`<${Table} label="Batches" rows=${l.batches} keyOf=${(/** @type {any} */ b) => b.id} href=${(/** @type {any} */ b) => to(`/batches/${encodeURIComponent(b.id)}`)} columns=${[
-      { name: "Batch", cell: (/** @type {any} */ b) => html`<a class="id" href=${to(`/batches/${encodeURIComponent(b.id)}`)}>${plain(b.id, 64)}</a> ${plain(b.name, 100)}` },
-      { name: "Status", cell: (/** @type {any} */ b) => html`<${Status} of=${b.status} />` },
-      { name: "Progress", cell: (/** @type {any} */ b) => html`<${Progress} of=${b.counts} />` },
-      { name: "Failed", class: "number", cell: (/** @type {any} */ b) => count(b.counts.failed + b.counts.invalid) },
-      { name: "Cost", class: "number", cell: (/** @type {any} */ b) => cost(b.cost) },
-      { name: "Created", cell: (/** @type {any} */ b) => html`<${Time} at=${b.createdAt} />` },
+    <${Loaded} of=${list}>${(/** @type {API["BatchList"]} */ l) => (!l.batches?.length ? html`<${Empty} title="No batches" command="longshore batch submit tasks.jsonl">Submit many tasks at once, a line of JSON each:<//>` : html`<${Table} label="Batches" rows=${l.batches} keyOf=${(/** @type {API["Batch"]} */ b) => b.id} href=${(/** @type {API["Batch"]} */ b) => to(`/batches/${encodeURIComponent(b.id)}`)} columns=${[
+      { name: "Batch", cell: (/** @type {API["Batch"]} */ b) => html`<a class="id" href=${to(`/batches/${encodeURIComponent(b.id)}`)}>${plain(b.id, 64)}</a> ${plain(b.name, 100)}` },
+      { name: "Status", cell: (/** @type {API["Batch"]} */ b) => html`<${Status} of=${b.status} />` },
+      { name: "Progress", cell: (/** @type {API["Batch"]} */ b) => html`<${Progress} of=${b.counts} />` },
+      { name: "Failed", class: "number", cell: (/** @type {API["Batch"]} */ b) => count(b.counts.failed + b.counts.invalid) },
+      { name: "Cost", class: "number", cell: (/** @type {API["Batch"]} */ b) => cost(b.cost) },
+      { name: "Created", cell: (/** @type {API["Batch"]} */ b) => html`<${Time} at=${b.createdAt} />` },
     ]} />`)}<//><//>`;
 }
 
 /** @param {{id: string}} props */
 function Batch({ id }) {
-  const path = `/v1/batches/${encodeURIComponent(id)}`;
+  const path = /** @type {const} */ (`/v1/batches/${encodeURIComponent(id)}`);
   const batch = useLoad((signal) => ask(path, { signal }), [id], { every: 3000 });
   return html`<${Page} title=${`Batch ${plain(id, 64)}`} actions=${batch.data && (batch.data.endedAt ? html`<${Act} needs="submit" act=${async () => { await ask(`${path}/retry`, { method: "POST", body: { failed: true } }); }} done="A new batch has the failed lines">Retry the failed lines<//>`
     : html`<${Act} class="danger" needs="submit" done="It will be cancelled" act=${() => ask(`${path}/cancel`, { method: "POST", body: { reason: "from the console" } })}>Cancel<//>`)}>
-    <${Loaded} of=${batch}>${(/** @type {any} */ b) => html`<p><${Status} of=${b.status} /> <${Progress} of=${b.counts} /></p>
+    <${Loaded} of=${batch}>${(/** @type {API["Batch"]} */ b) => html`<p><${Status} of=${b.status} /> <${Progress} of=${b.counts} /></p>
       <${Facts} of=${[["Completed", count(b.counts.completed)], ["Failed", count(b.counts.failed)], ["Cancelled", count(b.counts.cancelled)], ["Expired", count(b.counts.expired)], ["Invalid", count(b.counts.invalid)], ["Cost", cost(b.cost)], ["Of at most", b.maxCost ? cost(b.maxCost) : ""], ["Created", html`<${Time} at=${b.createdAt} />`], ["Ended", b.endedAt && html`<${Time} at=${b.endedAt} />`], ["Waits", plain(b.waits, 200)]]} />
-      ${b.errors?.length > 0 && html`<h2>Lines with errors</h2><${Table} label="Lines with errors" rows=${b.errors} keyOf=${(/** @type {any} */ e) => String(e.line)} columns=${[{ name: "Line", class: "number", cell: (/** @type {any} */ e) => count(e.line) }, { name: "Id", cell: (/** @type {any} */ e) => plain(e.custom_id, 64) }, { name: "Error", cell: (/** @type {any} */ e) => html`<code>${plain(e.code, 40)}</code> ${plain(e.field, 100)} ${plain(e.message, 600)}` }]} />`}
+      ${Boolean(b.errors?.length) && html`<h2>Lines with errors</h2><${Table} label="Lines with errors" rows=${b.errors} keyOf=${(/** @type {API["LineError"]} */ e) => String(e.line)} columns=${[{ name: "Line", class: "number", cell: (/** @type {API["LineError"]} */ e) => count(e.line) }, { name: "Id", cell: (/** @type {API["LineError"]} */ e) => plain(e.custom_id, 64) }, { name: "Error", cell: (/** @type {API["LineError"]} */ e) => html`<code>${plain(e.code, 40)}</code> ${plain(e.field, 100)} ${plain(e.message, 600)}` }]} />`}
       <h2>Results</h2><${Command} text=${`longshore batch results ${id}`} />`}<//><//>`;
 }

@@ -1,42 +1,56 @@
 // Calls and questions that wait for a person, oldest first.
-import { html, useEffect, useState } from "../app/html.js";
+import { html, useEffect, useRef, useState } from "../app/html.js";
 import { ask, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { Empty, Loaded, Page, RunLink, Time } from "../app/ui.js";
 import { plain } from "../app/format.js";
 import { Decide } from "./decide.js";
 
+const asks = /** @type {Record<string, string>} */ ({ approval: "wants to make a call", answer: "has a question", budget: "has spent its budget" });
+/** @typedef {{kind: string, id: string, agent?: string, since?: string, until?: string, call?: string, tool?: string, arguments?: string, hash?: string, editable?: boolean, input?: string, why?: API["Why"]}} Item */
+
+const mostTold = 20; // questions that are loaded with the list, so that those below do not move
+
 export function View() {
+  const told = useRef(/** @type {Map<string, API["Why"] | undefined>} */ (new Map()));
   const list = useLoad(async (signal) => {
     const [calls, waiting] = await Promise.all([ask("/v1/approvals", { query: { limit: 200 }, signal }), ask("/v1/tasks", { query: { status: "waiting", limit: 200 }, signal })]);
-    const approvals = calls.approvals.map((/** @type {any} */ a) => ({ ...a, kind: "approval" }));
-    const known = new Set(approvals.map((/** @type {any} */ a) => a.id));
-    const questions = waiting.runs.filter((/** @type {any} */ r) => !known.has(r.id) && (r.waits === "answer" || r.waits === "budget")).map((/** @type {any} */ r) => ({ kind: r.waits, id: r.id, agent: r.agent, since: r.updatedAt, input: r.input }));
-    return { items: [...approvals, ...questions].sort((a, b) => Date.parse(a.since) - Date.parse(b.since)), more: calls.more };
+    const approvals = /** @type {Item[]} */ ((calls.approvals ?? []).map((/** @type {API["WaitingApproval"]} */ a) => ({ ...a, kind: "approval" })));
+    const known = new Set(approvals.map((/** @type {Item} */ a) => a.id));
+    const questions = /** @type {Item[]} */ ((waiting.runs ?? []).filter((/** @type {API["RunSummary"]} */ r) => !known.has(r.id) && (r.waits === "answer" || r.waits === "budget")).map((/** @type {API["RunSummary"]} */ r) => ({ kind: r.waits, id: r.id, agent: r.agent, since: r.updatedAt, input: r.input })));
+    const key = (/** @type {Item} */ q) => `${q.id} ${q.since}`;
+    const now = new Map(await Promise.all(questions.slice(0, mostTold).map(async (q) => /** @type {[string, API["Why"] | undefined]} */ ([key(q), told.current.get(key(q)) ?? (await ask(`/v1/tasks/${encodeURIComponent(q.id)}/why`, { signal }).catch(() => undefined))])))); // it may have ended
+    told.current = now;
+    for (const q of questions) q.why = now.get(key(q));
+    return { items: [...approvals, ...questions].sort((a, b) => Date.parse(a.since ?? "") - Date.parse(b.since ?? "")), more: calls.more };
   }, [], { every: 3000 });
-  const [at, setAt] = useState(0);
+  const [chosen, setAt] = useState(0);
   const items = list.data?.items ?? [];
+  const at = Math.min(chosen, items.length - 1); // the last one may be gone
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ e) => {
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (e.target).tagName)) return;
-      if (e.key === "j") setAt((n) => Math.min(items.length - 1, n + 1));
-      if (e.key === "k") setAt((n) => Math.max(0, n - 1));
-      if ((e.key === "a" || e.key === "d") && !e.metaKey && !e.ctrlKey) document.querySelector(e.key === "a" ? ".waits.at button.main" : ".waits.at button.danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+      if (e.defaultPrevented || e.metaKey || e.ctrlKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (e.target).tagName) || document.querySelector("dialog[open]")) return;
+      if (e.key === "j" || e.key === "k") {
+        const next = Math.max(0, Math.min(items.length - 1, at + (e.key === "j" ? 1 : -1)));
+        setAt(next);
+        /** @type {HTMLElement | null | undefined} */ (document.querySelectorAll("main .waits")[next]?.querySelector("a"))?.focus();
+      }
+      if (e.key === "a" || e.key === "d") document.querySelector(e.key === "a" ? ".waits.at button.main" : ".waits.at button.danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
     };
     document.addEventListener("keydown", keys);
     return () => document.removeEventListener("keydown", keys);
-  }, [items.length]);
+  }, [items.length, at]);
   return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. To decide needs the role approver."}>
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.items.length === 0 ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
-      : html`<div class="stack">${l.items.map((/** @type {any} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${`${a.id} ${a.call ?? ""}`} onFocusIn=${() => setAt(i)}>
-          <p><b>${plain(a.tool ?? a.kind, 100)}</b> for <${RunLink} id=${a.id} /> of ${plain(a.agent, 64)}, since <${Time} at=${a.since} />${a.until ? html`. Without a decision it is denied <${Time} at=${a.until} />` : ""}.</p>
-          ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
+    <${Loaded} of=${list}>${(/** @type {{items: Item[], more?: boolean}} */ l) => (!l.items?.length ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
+      : html`<div class="stack">${l.items.map((/** @type {Item} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${`${a.id} ${a.call ?? ""}`} onFocusIn=${() => setAt(i)}>
+          <p><b>${plain(a.agent, 64)}</b> ${asks[a.kind]} in <${RunLink} id=${a.id} />, since <${Time} at=${a.since} />${a.until ? html`. Without a decision it is denied <${Time} at=${a.until} />` : ""}.</p>
+          ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash, editable: a.editable } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
         </section>`)}</div>${l.more && html`<p class="faint">There are more.</p>`}`)}<//>
   <//>`;
 }
 
-/** @param {{item: any, done: () => void}} props */
+/** @param {{item: Item, done: () => void}} props */
 function Question({ item, done }) {
-  const why = useLoad((signal) => ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id]);
-  return html`<${Loaded} of=${why} rows=${1}>${(/** @type {any} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.text }} done=${done} />`}<//>`;
+  const why = useLoad(async (signal) => item.why ?? ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id, item.since]);
+  return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.text }} done=${done} />`}<//>`;
 }

@@ -1,57 +1,84 @@
 // A run, live while it goes on.
-import { html, useEffect, useMemo, useRef, useState } from "../app/html.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "../app/html.js";
 import { Problem, ask, follow, may, send } from "../app/api.js";
 import { useLoad, visible } from "../app/load.js";
-import { place, to } from "../app/route.js";
-import { Act, Command, Copy, Dialog, Empty, Facts, Failure, Field, Loaded, Page, RunLink, Skeleton, Status, Tabs, Time, now, say } from "../app/ui.js";
-import { bytes, cost, count, duration, plain } from "../app/format.js";
+import { place, tenant, to } from "../app/route.js";
+import { Act, Command, Copy, Dialog, Empty, Facts, Failure, Field, Loaded, Page, RunLink, Skeleton, Status, Tabs, Time, Typed, now, say } from "../app/ui.js";
+import { bytes, cost, count, duration, json, plain, shell } from "../app/format.js";
 import { emptyRun, fold } from "../app/fold.js";
+import { Rows } from "../app/rows.js";
 import { Markdown, Raw } from "../app/text.js";
 import { Timeline } from "./timeline.js";
+import { Diff } from "../app/diff.js";
 import { Decide, forAPerson } from "./decide.js";
+import { AsCase } from "./case.js";
+import { Fork } from "./fork.js";
+
+/** @typedef {`/v1/tasks/${string}`} RunPath */
+/** An entry of the log of a run. @typedef {{seq: number, head: {kinds: string[], time: string}, records: {data?: {task?: any}}[]}} Entry */
+
+// A run that has ended, or waits, is shown at once when its events up to then have come, so that nothing moves under the pointer; one of many
+// events as soon as these have come, and any once nothing has come for a while.
+const manyEvents = 500;
+const longEnough = 3000; // milliseconds
 
 const tabs = /** @type {[string, string][]} */ ([["", "Conversation"], ["timeline", "Timeline"], ["plan", "Plan"], ["children", "Children"], ["files", "Files"], ["log", "Records"], ["logs", "Logs"], ["raw", "Raw"]]);
 
 /** @param {{id: string}} props */
 export function View({ id }) {
   const at = place.value.params.get("tab") ?? "";
-  const { run, state, error } = useRun(id);
-  const path = `/v1/tasks/${encodeURIComponent(id)}`;
-  const [open, setOpen] = useState(/** @type {"" | "steer" | "fork" | "feedback" | "copy"} */ (""));
-  if (error && run.events === 0) return html`<${Page} title="Run"><${Failure} error=${error} /><//>`;
-  const ended = Boolean(run.finished);
+  const { run, state, error, retry } = useRun(id);
+  const path = /** @type {const} */ (`/v1/tasks/${encodeURIComponent(id)}`);
+  const [open, setOpen] = useState(/** @type {"" | "steer" | "fork" | "feedback" | "copy" | "case"} */ (""));
+  const drawn = useRef(false);
+  const { known, asked, over, early, late, ready } = useCaughtUp(id, run);
+  const waits = early ? asked === "waiting" : Boolean(run.waiting);
+  const why = useLoad(async (signal) => (waits ? ask(`${path}/why`, { signal }) : undefined), [id, waits], { every: 10_000 });
+  if (error && run.events === 0) return html`<${Page} title="Run"><${Failure} error=${error} retry=${() => { retry(); known.reload(); }} /><//>`;
+  const ended = Boolean(run.finished) || over;
+  const name = `Run ${plain(id, 64)}`;
+  const title = html`Run <span class="id">${plain(id, 64)}</span>`;
+  const untold = waits && !why.data && !why.error;
+  if (run.events === 0 || (!drawn.current && (!ready || (untold && !late)))) return html`<${Page} name=${name} title=${title} lead=${html`<${Status} of=${asked || "loading"} />`}><${Skeleton} rows=${8} /><//>`;
+  drawn.current = true;
   const actions = html`
     ${!ended && html`<${Act} needs="submit" class="danger" act=${() => ask(`${path}/cancel`, { method: "POST", body: { reason: "from the console" } })} done="It will be cancelled">Cancel<//>`}
     ${!ended && html`<button disabled=${!may("submit")} onClick=${() => setOpen("steer")}>Send a message</button>`}
     <button disabled=${!may("submit")} onClick=${() => setOpen("fork")}>Fork</button>
     <button disabled=${!may("submit")} onClick=${() => setOpen("feedback")}>Rate</button>
-    <button onClick=${() => setOpen("copy")}>Copy as command</button>`;
-  return html`<${Page} title=${html`Run <span class="id">${plain(id, 64)}</span>`} lead=${html`<${Status} of=${run.status} /> ${run.agent && html`by <a href=${to(`/agents/${encodeURIComponent(run.agent)}`)}>${plain(run.agent, 64)}</a>`} ${state === "waiting" && !ended && html`<span class="bad">The connection was lost; it is being made again.</span>`}`} actions=${actions}>
+    <button onClick=${() => setOpen("copy")}>Copy as command</button>
+    <button onClick=${() => setOpen("case")}>Add to a suite</button>`;
+  return html`<${Page} name=${name} title=${title} lead=${html`<${Status} of=${run.status} /> ${run.agent && html`by <a href=${to(`/agents/${encodeURIComponent(run.agent)}`)}>${plain(run.agent, 64)}</a>`} ${run.forkedFrom && html`forked from <${RunLink} id=${run.forkedFrom.run} /> at step ${run.forkedFrom.step}: <a href=${to(`/compare/${encodeURIComponent(run.forkedFrom.run)}/${encodeURIComponent(id)}`)}>compare</a>`} ${state === "waiting" && !ended && html`<span class="bad">The connection was lost; it is being made again.</span>`}`} actions=${actions}>
+    ${error && html`<${Failure} error=${error} retry=${retry} />`}
     <${Summary} run=${run} />
-    ${run.waiting && html`<${Waiting} id=${id} run=${run} />`}
+    ${run.waiting && html`${why.error && html`<${Failure} error=${why.error} retry=${why.reload} />`}<${Waiting} id=${id} run=${run} why=${why.data?.text} />`}
     <${Tabs} label="Parts of the run" tabs=${tabs.filter(([t]) => (t !== "plan" || run.plan) && (t !== "children" || run.children.length))} at=${at} href=${(/** @type {string} */ t) => to(`/runs/${encodeURIComponent(id)}`, { tab: t })} />
-    ${run.events === 0 ? html`<${Skeleton} rows=${6} />` : html`<${Tab} at=${at} id=${id} run=${run} path=${path} />`}
+    <${Tab} at=${at} id=${id} run=${run} path=${path} />
     ${open === "steer" && html`<${Steer} path=${path} close=${() => setOpen("")} />`}
-    ${open === "fork" && html`<${Fork} path=${path} run=${run} close=${() => setOpen("")} />`}
+    ${open === "fork" && html`<${Fork} id=${id} path=${path} run=${run} close=${() => setOpen("")} />`}
     ${open === "feedback" && html`<${Feedback} path=${path} close=${() => setOpen("")} />`}
-    ${open === "copy" && html`<${AsCommand} path=${path} close=${() => setOpen("")} />`}
+    ${open === "case" && html`<${AsCase} run=${run} close=${() => setOpen("")} />`}
+    ${open === "copy" && html`<${AsCommand} id=${id} path=${path} close=${() => setOpen("")} />`}
   <//>`;
 }
 
 /** A run, folded from its events as they come. The events of one moment are shown together. @param {string} id */
-function useRun(id) {
+export function useRun(id) {
   const kept = useRef({ run: emptyRun(), after: "" });
   const [run, draw] = useState(kept.current.run); // a copy each time: parts whose properties are the same are not drawn again
   const [state, setState] = useState("open");
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
+  const [turn, setTurn] = useState(0);
   const shown = visible.value;
   useEffect(() => { kept.current = { run: emptyRun(), after: "" }; draw(kept.current.run); setError(undefined); }, [id]);
   useEffect(() => {
     if (!shown || kept.current.run.finished) return;
+    setError(undefined);
     const stop = new AbortController();
     let due = 0;
     follow(`/v1/tasks/${encodeURIComponent(id)}/events`, {
-      query: { deltas: true }, signal: stop.signal, after: kept.current.after, onState: setState,
+      query: { deltas: true }, signal: stop.signal, after: kept.current.after,
+      onState: (now, why) => { setState(now); setError(kept.current.run.events === 0 ? why : undefined); },
       onFrame: (frame) => {
         if (frame.id) kept.current.after = frame.id;
         fold(kept.current.run, frame);
@@ -59,8 +86,23 @@ function useRun(id) {
       },
     }).catch((err) => setError(err));
     return () => { stop.abort(); cancelAnimationFrame(due); };
-  }, [id, shown]);
-  return { run, state, error };
+  }, [id, shown, turn]);
+  return { run, state, error, retry: useCallback(() => setTurn((n) => n + 1), []) };
+}
+
+/**
+ * Whether of a run has come what there was when it was opened: drawn before, it would move under the pointer.
+ * @param {string} id
+ * @param {import("../app/fold.js").Run} run as it has come up to now
+ */
+export function useCaughtUp(id, run) {
+  const [late, setLate] = useState(false);
+  const known = useLoad((signal) => ask(/** @type {const} */ (`/v1/tasks/${encodeURIComponent(id)}`), { signal }), [id]);
+  useEffect(() => { const t = setTimeout(() => setLate(true), longEnough); return () => clearTimeout(t); }, [run.events, known.settled]);
+  const asked = known.data?.status ?? "";
+  const over = ["completed", "failed", "cancelled"].includes(asked);
+  const early = !run.finished && (over || (asked === "waiting" && !run.moves.some((m) => m.kind === "wait")));
+  return { known, asked, over, early, late, ready: run.events > 0 && known.settled && (late || !early || run.events >= manyEvents) };
 }
 
 /** @param {{run: import("../app/fold.js").Run}} props */
@@ -68,34 +110,38 @@ function Summary({ run }) {
   const took = run.started ? (run.finished ? Date.parse(run.finished) : now.value) - Date.parse(run.started) : undefined;
   const tokens = run.usage?.total ?? run.steps.reduce((n, s) => n + (s.usage?.total ?? 0), 0);
   const spent = run.cost ?? run.steps.reduce((n, s) => n + (s.cost ?? 0), 0);
-  const r = run.result;
+  const session = run.session ?? run.result?.sessionId;
+  const r = run.result; // what is not known yet has its place, so that what is below stays where it is
   return html`<${Facts} of=${[
     ["Queued", html`<${Time} at=${run.queued} />`],
-    ["Time", took === undefined ? "" : duration(Math.max(0, took))],
-    ["Steps", run.steps.length ? count(run.steps.length) : ""],
-    ["Tokens", tokens ? count(tokens) : ""],
+    ["Duration", took === undefined ? "–" : duration(Math.max(0, took))],
+    ["Steps", run.steps.length ? count(run.steps.length) : "–"],
+    ["Tokens", tokens ? count(tokens) : "–"],
     ["Cost", cost(spent)],
-    ["Session", r?.sessionId && r.sessionId !== r.id ? html`<a href=${to(`/sessions/${encodeURIComponent(r.sessionId)}`)}>${plain(r.sessionId, 64)}</a>` : ""],
-    ["Revision", run.revision ? String(run.revision) : ""],
-    ["Error", r?.error ? html`<span class="bad"><code>${plain(r.error.code, 40)}</code> ${plain(r.error.message, 600)}</span>` : ""],
+    ["Session", session && session !== r?.id ? html`<a href=${to(`/sessions/${encodeURIComponent(session)}`)}>${plain(session, 64)}</a>` : ""],
+    ["Revision", run.revision ? String(run.revision) : "–"],
+    ["Error", r?.error ? html`<span class="bad"><code>${plain(r.error.code, 40)}</code> ${plain(r.error.message, 600)}</span>` : "", "wide"],
   ]} />`;
 }
 
-/** @param {{id: string, run: import("../app/fold.js").Run}} props */
-function Waiting({ id, run }) {
-  const why = useLoad((signal) => ask(`/v1/tasks/${encodeURIComponent(id)}/why`, { signal }), [id, run.waiting?.at], { every: 10_000 });
+/** @param {{id: string, run: import("../app/fold.js").Run, why?: string}} props */
+function Waiting({ id, run, why }) {
   const w = run.waiting;
-  return html`<div class="card waits"><p><b>${plain(why.data?.text ?? `It waits: ${w.reason}.`)}</b> Since <${Time} at=${w.at} />${w.until ? html`, until <${Time} at=${w.until} />` : ""}.</p>
-    ${forAPerson(w.reason) && html`<${Decide} id=${id} waiting=${w} call=${callOf(run, w.callId)} />`}</div>`;
+  const call = callOf(run, w.callId);
+  const told = w.reason === "approval" && call ? html`<b>The call of ${plain(call.name, 100)} waits for approval</b>, since <${Time} at=${w.at} />.${w.until ? html` Without a decision it is denied <${Time} at=${w.until} />.` : ""}`
+    : w.reason === "answer" ? html`<b>The agent waits for an answer</b>, since <${Time} at=${w.at} />.${w.until ? html` It stops waiting <${Time} at=${w.until} />.` : ""}`
+    : html`<b>${plain(why ?? `It waits: ${w.reason}.`)}</b> Since <${Time} at=${w.at} />.`;
+  return html`<div class="card waits"><p>${told}</p>
+    ${forAPerson(w.reason) && html`<${Decide} id=${id} waiting=${w} call=${call} />`}</div>`;
 }
 
 /** @param {import("../app/fold.js").Run} run @param {string} id */
 const callOf = (run, id) => run.steps.flatMap((s) => s.calls).find((c) => c.id === id);
 
-/** @param {{at: string, id: string, run: import("../app/fold.js").Run, path: string}} props */
+/** @param {{at: string, id: string, run: import("../app/fold.js").Run, path: RunPath}} props */
 function Tab({ at, id, run, path }) {
   switch (at) {
-    case "timeline": return html`<${Timeline} run=${run} />`;
+    case "timeline": return html`<${Timeline} id=${id} run=${run} />`;
     case "plan": return html`<${Plan} plan=${run.plan} run=${run} />`;
     case "children": return html`<${Children} run=${run} />`;
     case "files": return html`<${Files} path=${path} run=${run} />`;
@@ -106,22 +152,31 @@ function Tab({ at, id, run, path }) {
   }
 }
 
-const window_ = 60; // steps that are in the page at once
+/** @typedef {import("../app/fold.js").Step} Step */
+
+const manySteps = 20;
 
 /** @param {{run: import("../app/fold.js").Run}} props */
 function Conversation({ run }) {
-  const [shown, setShown] = useState(window_);
-  const steps = run.steps.length > shown ? run.steps.slice(run.steps.length - shown) : run.steps;
-  const left = run.steps.length - steps.length;
   return html`<div class="conversation">
     <section class="turn person"><header><b>Task</b></header><div class="card"><${Markdown} text=${typeof run.input === "string" ? run.input : JSON.stringify(run.input)} /></div></section>
-    ${left > 0 && html`<p class="row"><button onClick=${() => setShown(shown + 4 * window_)}>Show ${count(Math.min(left, 4 * window_))} of ${count(left)} earlier steps</button></p>`}
-    ${steps.map((s) => html`<${Turn} key=${s.id} s=${s} version=${version(s)} />`)}
+    ${run.steps.length > manySteps && html`<p><button onClick=${() => scrollTo(0, document.documentElement.scrollHeight)}>To the newest of ${count(run.steps.length)} steps</button></p>`}
+    <${Rows} of=${run.steps} keyOf=${(/** @type {Step} */ s) => s.id} usual=${150} row=${(/** @type {Step} */ s) => html`<${Turn} s=${s} version=${version(s)} />`} />
     ${run.result && html`<section class="turn"><header><b>Result</b> <${Status} of=${run.status} /></header>
       ${run.result.error && html`<div class="failure"><p>${plain(run.result.error.message, 4000)}</p></div>`}
-      ${run.result.files?.list?.length > 0 && html`<div class="card row">${run.result.files.list.map((/** @type {any} */ f) => html`<span key=${f.name} class="id">${plain(f.name, 200)}</span> `)}</div>`}</section>`}
+      ${resultOf(run)}
+      ${run.result.files?.list?.length > 0 && html`<div class="card row">${run.result.files.list.map((/** @type {API["SavedFile"]} */ f) => html`<span key=${f.name} class="id">${plain(f.name, 200)}</span> `)}</div>`}</section>`}
     ${!run.finished && run.steps.length > 0 && !run.waiting && html`<p class="faint" role="status">It is running …</p>`}
   </div>`;
+}
+
+/** What a run returned; the text of its last step is not shown twice. @param {import("../app/fold.js").Run} run */
+function resultOf(run) {
+  const { result, error } = run.result;
+  const last = run.steps.at(-1);
+  if (error || result === undefined || result === null || result === "") return "";
+  if (typeof result !== "string") return html`<div class="card"><${Raw} value=${result} /></div>`;
+  return last && last.text.trim() === result.trim() ? html`<p class="faint">It is the text of step ${last.n}.</p>` : html`<div class="card"><${Markdown} text=${result} /></div>`;
 }
 
 // A step is drawn again only when it has changed.
@@ -129,7 +184,7 @@ const version = (/** @type {import("../app/fold.js").Step} */ s) => `${s.text.le
 
 /** @param {{s: import("../app/fold.js").Step, version: string}} props */
 function Turn({ s, version: v }) {
-  return useMemo(() => html`<section class="turn" id=${s.id}>
+  return useMemo(() => html`<section class="turn" id=${s.id} tabindex="-1">
     <header><b>Step ${s.n}</b>${s.model && html`<span>${plain(`${s.provider}/${s.model}`, 100)}</span>`}${s.millis !== undefined && html`<span>${duration(s.millis)}</span>`}
       ${s.usage && html`<span>${count(s.usage.total)} tokens</span>`}${s.cost ? html`<span>${cost(s.cost)}</span>` : ""}${s.cached && html`<span>from the reply cache</span>`}
       ${s.status && s.status !== "completed" && html`<${Status} of=${s.status} />`}${s.reason && html`<span>${plain(s.reason, 400)}</span>`}</header>
@@ -150,7 +205,8 @@ function Call({ c }) {
     ${(c.result !== undefined || c.output) && html`<p class="faint">${c.result !== undefined ? "Result" : "Output"}</p><${Raw} value=${c.result ?? c.output} />`}
     ${c.meta && html`<p class="faint">Metadata</p><${Raw} value=${c.meta} />`}
     </details>
-    ${a && html`<p class="faint">${a.decision ? html`<b>${plain(a.decision, 20)}</b> ${a.by ? `by ${plain(a.by, 100)}` : ""} ${a.reason ? `: ${plain(a.reason, 400)}` : ""}` : html`Waits for an approval since <${Time} at=${a.at} />`}</p>`}
+    ${a && html`<p class="faint">${a.decision ? html`<b>${plain(a.decision, 20)}</b> ${a.changed ? "with other arguments" : ""} ${a.by ? `by ${plain(a.by, 100)}` : ""} ${a.reason ? `: ${plain(a.reason, 400)}` : ""}` : html`Waits for an approval since <${Time} at=${a.at} />`}</p>`}
+    ${a?.changed && html`<div class="sides"><div><p class="faint">The agent asked for:</p><${Raw} value=${a.arguments ?? ""} /></div><div><p class="faint">It is called with:</p><${Raw} value=${a.changed} /></div></div>`}
   </div>`;
 }
 
@@ -158,7 +214,7 @@ function Call({ c }) {
 function Plan({ plan, run }) {
   const steps = plan?.steps ?? [];
   const done = new Map(run.steps.map((s) => [s.id, s]));
-  return html`<p>${plain(plan?.reason ?? "", 600)}</p><ol class="stack">${steps.map((/** @type {any} */ s) => html`<li key=${s.id} class="card"><div class="row"><b>${plain(s.id, 64)}</b> <code>${plain(s.tool ?? s.type ?? "", 64)}</code>
+  return html`<p>${plain(plan?.reason ?? "", 600)}</p><ol class="stack">${steps.map((/** @type {API["PlanStep"]} */ s) => html`<li key=${s.id} class="card"><div class="row"><b>${plain(s.id, 64)}</b> <code>${plain(s.tool, 64)}</code>
     <${Status} of=${done.get(s.id)?.status ?? (done.has(s.id) ? "running" : "queued")} />${s.dependsOn?.length ? html`<span class="faint">after ${s.dependsOn.map((/** @type {string} */ d) => plain(d, 64)).join(", ")}</span>` : ""}</div>
     ${s.description && html`<p>${plain(s.description, 600)}</p>`}${s.args && html`<${Raw} value=${s.args} />`}</li>`)}</ol>`;
 }
@@ -166,22 +222,22 @@ function Plan({ plan, run }) {
 /** @param {{run: import("../app/fold.js").Run}} props */
 const Children = ({ run }) => html`<ul class="stack">${run.children.flatMap((d) => d.children ?? []).map((/** @type {any} */ c) => html`<li key=${c.run} class="card row"><${RunLink} id=${c.run} /> ${plain(c.agent, 64)} <${Status} of=${c.status ?? "running"} /> ${c.cost ? cost(c.cost) : ""} <span class="faint">${plain(c.output ?? c.error ?? "", 200)}</span></li>`)}</ul>`;
 
-/** @param {{path: string, run: import("../app/fold.js").Run}} props */
+/** @param {{path: RunPath, run: import("../app/fold.js").Run}} props */
 function Files({ path, run }) {
   const [step, setStep] = useState("");
   const [name, setName] = useState("");
   const list = useLoad((signal) => ask(`${path}/files`, { query: { step, limit: 1000 }, signal }), [path, step, run.finished]);
   const file = (/** @type {string} */ n) => `${path}/file?${new URLSearchParams({ name: n, ...(step ? { step } : {}) })}`;
-  return html`<div class="filters"><${Field} label="After step"><select value=${step} onChange=${(/** @type {any} */ e) => setStep(e.target.value)}><option value="">the last</option>${run.steps.map((s) => html`<option key=${s.id} value=${s.n}>${s.n}</option>`)}</select><//></div>
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.files?.length ? html`<div class="scroll"><table><thead><tr><th>Name</th><th class="number">Size</th><th>Type</th><th></th></tr></thead><tbody>
-      ${l.files.map((/** @type {any} */ f) => html`<tr key=${f.name}><td class="id"><button class="quiet" onClick=${() => setName(f.name)}>${plain(f.name, 400)}</button></td><td class="number">${bytes(f.size)}</td><td>${plain(f.type, 60)}</td><td><a href=${file(f.name)} download>Download</a></td></tr>`)}</tbody></table></div>`
+  return html`<div class="filters"><${Field} label="After step"><${Typed} type="number" min="1" max=${run.steps.at(-1)?.n ?? 1} placeholder="the last" value=${step} onChange=${(/** @type {Edited} */ e) => setStep(e.target.value)} /><//></div>
+    <${Loaded} of=${list}>${(/** @type {API["FileList"]} */ l) => (l.files?.length ? html`<div class="scroll"><table><thead><tr><th>Name</th><th class="number">Size</th><th>Type</th><td></td></tr></thead><tbody>
+      ${l.files.map((/** @type {API["SavedFile"]} */ f) => html`<tr key=${f.name}><td class="id"><button class="quiet" onClick=${() => setName(f.name)}>${plain(f.name, 400)}</button></td><td class="number">${bytes(f.size)}</td><td>${plain(f.type, 60)}</td><td><a href=${file(f.name)} download>Download</a></td></tr>`)}</tbody></table></div>`
       : html`<${Empty} title="No files">The run has written none.<//>`)}<//>
     ${name && html`<${FileText} path=${path} name=${name} step=${step} steps=${run.steps.map((s) => s.n)} close=${() => setName("")} />`}`;
 }
 
 const mostShown = 256 << 10;
 
-/** @param {{path: string, name: string, step: string, steps: number[], close: () => void}} props */
+/** @param {{path: RunPath, name: string, step: string, steps: number[], close: () => void}} props */
 function FileText({ path, name, step, steps, close }) {
   const last = step ? Number(step) : steps[steps.length - 1];
   const read = async (/** @type {string} */ s, /** @type {AbortSignal} */ signal) => {
@@ -190,75 +246,42 @@ function FileText({ path, name, step, steps, close }) {
     return buffer.includes(0) ? null : new TextDecoder().decode(buffer);
   };
   const text = useLoad(async (signal) => ({ text: await read(step, signal), before: await (last > 1 ? read(String(last - 1), signal).catch((e) => (e instanceof Problem && e.status === 404 ? "" : Promise.reject(e))) : Promise.resolve("")) }), [path, name, step]);
-  return html`<${Dialog} wide title=${plain(name, 200)} onClose=${close}><${Loaded} of=${text}>${(/** @type {any} */ t) => (t.text === null ? html`<p>It is no text. Download it to look at it.</p>` : html`<${Diff} before=${t.before ?? ""} after=${t.text} />`)}<//><//>`;
+  return html`<${Dialog} wide title=${plain(name, 200)} onClose=${close}><${Loaded} of=${text}>${(/** @type {{text: string | null, before: string | null}} */ t) => (t.text === null ? html`<p>It is no text. Download it to look at it.</p>` : html`<${Diff} before=${t.before ?? ""} after=${t.text} />`)}<//><//>`;
 }
 
-/** What changed, by lines: those that both begin and end with stay, and what is between is shown as taken out and put in. @param {{before: string, after: string}} props */
-function Diff({ before, after }) {
-  const rows = useMemo(() => {
-    const a = before.split("\n"), b = after.split("\n");
-    let head = 0, tail = 0;
-    while (head < a.length && head < b.length && a[head] === b[head]) head++;
-    while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
-    return [...b.slice(0, head).map((l) => [" ", l]), ...a.slice(head, a.length - tail).filter((_, i, all) => before || all.length > 1 || i > 0).map((l) => ["-", l]),
-      ...b.slice(head, b.length - tail).map((l) => ["+", l]), ...b.slice(b.length - tail).map((l) => [" ", l])].slice(0, 5000);
-  }, [before, after]);
-  return html`<pre class="text diff" tabindex="0">${rows.map(([k, l]) => html`<span class=${k === "+" ? "added" : k === "-" ? "removed" : ""}>${k} ${plain(l, 2000)}\n</span>`)}</pre>`;
-}
-
-/** @param {{path: string}} props */
+/** @param {{path: RunPath}} props */
 function Records({ path }) {
   const [after, setAfter] = useState("");
   const log = useLoad((signal) => ask(`${path}/log`, { query: { after, limit: 50 }, signal }), [path, after]);
-  return html`<${Loaded} of=${log}>${(/** @type {any} */ l) => html`<div class="stack">${l.entries.map((/** @type {any} */ e) => html`<details class="card" key=${e.seq}><summary><b>${e.seq}</b> ${e.head.kinds.map((/** @type {string} */ k) => html`<code>${k}</code> `)} <${Time} at=${e.head.time} /></summary><${Raw} value=${e} /></details>`)}
-    <p class="row">${after && html`<button onClick=${() => setAfter("")}>First</button>`}${l.more && l.entries.length ? html`<button onClick=${() => setAfter(String(l.entries[l.entries.length - 1].seq))}>More</button>` : ""}</p></div>`}<//>`;
+  return html`<${Loaded} of=${log}>${(/** @type {API["LogPage"]} */ l) => html`<div class="stack">${/** @type {Entry[]} */ (l.entries ?? []).map((e) => html`<details class="card" key=${e.seq}><summary><b>${e.seq}</b> ${e.head.kinds.map((/** @type {string} */ k) => html`<code>${k}</code> `)} <${Time} at=${e.head.time} /></summary><${Raw} value=${e} /></details>`)}
+    <p class="row">${after && html`<button onClick=${() => setAfter("")}>First</button>`}${l.more && l.entries?.length ? html`<button onClick=${() => setAfter(String(l.entries?.at(-1)?.seq ?? ""))}>More</button>` : ""}</p></div>`}<//>`;
 }
 
-/** @param {{path: string}} props */
+/** @param {{path: RunPath}} props */
 function Logs({ path }) {
   const logs = useLoad((signal) => ask(`${path}/logs`, { query: { limit: 500 }, signal }), [path], { every: 5000 });
-  return html`<${Loaded} of=${logs}>${(/** @type {any} */ l) => (l.entries.length ? html`<div class="scroll"><table><tbody>${l.entries.map((/** @type {any} */ e) => html`<tr key=${e.seq}><td><${Time} at=${e.timestamp} /></td><td><${Status} of=${e.level} /></td><td>${plain(e.component, 40)}</td><td>${plain(e.message, 1000)} <span class="faint">${plain(e.data ?? "", 600)}</span></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No process has logged anything about this run" />`)}<//>`;
+  return html`<${Loaded} of=${logs}>${(/** @type {API["LogEntryList"]} */ l) => (l.entries?.length ? html`<div class="scroll"><table><tbody>${l.entries.map((/** @type {API["StoredLogEntry"]} */ e) => html`<tr key=${e.seq}><td><${Time} at=${e.timestamp} /></td><td><${Status} of=${e.level} /></td><td>${plain(e.component, 40)}</td><td>${plain(e.message, 1000)} <span class="faint">${plain(e.data ?? "", 600)}</span></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No process has logged anything about this run" />`)}<//>`;
 }
 
-/** @param {{path: string}} props */
+/** @param {{path: RunPath}} props */
 function RawRun({ path }) {
   const all = useLoad((signal) => ask(path, { signal }), [path]);
-  return html`<${Loaded} of=${all}>${(/** @type {any} */ r) => html`<div class="card"><${Copy} text=${JSON.stringify(r, null, 2)} label="Copy JSON" /><${Raw} value=${r} /></div>`}<//>`;
+  return html`<${Loaded} of=${all}>${(/** @type {API["TaskState"]} */ r) => html`<div class="card"><${Copy} text=${JSON.stringify(r, null, 2)} label="Copy JSON" /><${Raw} value=${r} /></div>`}<//>`;
 }
 
-/** @param {{path: string, close: () => void}} props */
+/** @param {{path: RunPath, close: () => void}} props */
 function Steer({ path, close }) {
   const [text, setText] = useState("");
   return html`<${Dialog} title="Send a message to the run" onClose=${close}><p class="faint">It is read before the next call of the model.</p>
-    <textarea autofocus aria-label="Message" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea>
+    <textarea autofocus aria-label="Message" value=${text} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea>
     <div class="actions"><${Act} class="main" needs="submit" disabled=${!text.trim()} done="Sent" act=${async () => { await ask(`${path}/steer`, { method: "POST", body: { message: text } }); close(); }}>Send<//></div><//>`;
 }
 
-/** An agent as people write it: name, or name@revision. @param {string} text */
-function agentOf(text) {
-  const [agent, revision] = text.trim().split("@");
-  return { ...(agent ? { agent } : {}), ...(revision ? { revision: Number(revision) } : {}) };
-}
-
-/** @param {{path: string, run: import("../app/fold.js").Run, close: () => void}} props */
-function Fork({ path, run, close }) {
-  const [at, setAt] = useState(String(run.steps.length || 1));
-  const [model, setModel] = useState("");
-  const [agent, setAgent] = useState("");
-  const [made, setMade] = useState("");
-  const act = async () => setMade((await ask(`${path}/fork`, { method: "POST", body: { at: Number(at), ...(model ? { model } : {}), ...agentOf(agent) } })).id);
-  return html`<${Dialog} title="Fork this run" onClose=${close}><p class="faint">A new run keeps the steps before this one and does the rest again.</p>
-    <${Field} label="From step"><input type="number" min="1" max=${run.steps.length || 1} value=${at} onInput=${(/** @type {any} */ e) => setAt(e.target.value)} /><//>
-    <${Field} label="Model" hint="provider/model; empty: the same"><input value=${model} spellcheck=${false} onInput=${(/** @type {any} */ e) => setModel(e.target.value)} /><//>
-    <${Field} label="Agent" hint="name or name@revision; empty: the same"><input value=${agent} spellcheck=${false} onInput=${(/** @type {any} */ e) => setAgent(e.target.value)} /><//>
-    ${made ? html`<p>The fork is <${RunLink} id=${made} />.</p>` : html`<div class="actions"><${Act} class="main" needs="submit" act=${act}>Fork<//></div>`}<//>`;
-}
-
-/** @param {{path: string, close: () => void}} props */
+/** @param {{path: RunPath, close: () => void}} props */
 function Feedback({ path, close }) {
   const [comment, setComment] = useState("");
   const rate = (/** @type {number} */ score) => async () => { await ask(`${path}/feedback`, { method: "POST", body: { score, ...(comment ? { comment } : {}) } }); say("Thank you"); close(); };
-  return html`<${Dialog} title="Rate this run" onClose=${close}><${Field} label="Comment"><textarea value=${comment} onInput=${(/** @type {any} */ e) => setComment(e.target.value)}></textarea><//>
+  return html`<${Dialog} title="Rate this run" onClose=${close}><${Field} label="Comment"><textarea value=${comment} onInput=${(/** @type {Edited} */ e) => setComment(e.target.value)}></textarea><//>
     <div class="actions"><${Act} needs="submit" act=${rate(1)}>Good<//><${Act} needs="submit" act=${rate(-1)}>Bad<//></div><//>`;
 }
 
@@ -275,15 +298,17 @@ function flagsOf(task, quoted) {
   return flags.filter(([, v]) => v).map(([name, v]) => `--${name} ${quoted(v)} `).join("");
 }
 
-/** @param {{path: string, close: () => void}} props */
-function AsCommand({ path, close }) {
+/** @param {{id: string, path: RunPath, close: () => void}} props */
+function AsCommand({ id, path, close }) {
   const log = useLoad((signal) => ask(`${path}/log`, { query: { limit: 1 }, signal }), [path]);
-  return html`<${Dialog} wide title="Copy as a command" onClose=${close}><${Loaded} of=${log}>${(/** @type {any} */ l) => {
-    const task = { ...(l.entries[0]?.records?.[0]?.data?.task ?? {}) };
+  return html`<${Dialog} wide title="Copy as a command" onClose=${close}><${Loaded} of=${log}>${(/** @type {API["LogPage"]} */ l) => {
+    const task = { ...(/** @type {Entry[]} */ (l.entries ?? [])[0]?.records[0]?.data?.task ?? {}) };
     for (const own of ["id", "tenant", "by", "traceparent", "parent"]) delete task[own];
-    const quoted = (/** @type {any} */ v) => `'${(typeof v === "string" ? v : JSON.stringify(v)).replaceAll("'", "'\\''")}'`;
+    const quoted = (/** @type {any} */ v) => shell(typeof v === "string" ? v : json(v));
     return html`<div class="stack"><${Command} text=${`longshore submit ${flagsOf(task, quoted)}${quoted(textOf(task.input))}`} />
       ${Object.keys(task).some((k) => !told.includes(k)) && html`<p class="faint">The command leaves out ${Object.keys(task).filter((k) => !told.includes(k)).join(", ")}; this request has all of it:</p>`}
-      <${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d ${quoted(task)}`} /></div>`;
+      <${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d ${quoted(task)}`} />
+      <p class="faint">Check that what the run decided follows from its log, without asking a model or calling a tool:</p>
+      <${Command} text=${`longshore replay ${id} --check${tenant.value ? ` --tenant ${tenant.value}` : ""}`} /></div>`;
   }}<//><//>`;
 }

@@ -15,22 +15,22 @@ export function View({ id }) {
 function List() {
   const list = useLoad((signal) => ask("/v1/sessions", { signal }), [], { every: 5000 });
   return html`<${Page} title="Sessions">
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.sessions.length === 0 ? html`<${Empty} title="No sessions" command='longshore submit --session s-1 "Hello"'>Runs with the same session are one conversation:<//>` : html`<${Table} label="Sessions" rows=${l.sessions} keyOf=${(/** @type {any} */ s) => s.name} href=${(/** @type {any} */ s) => to(`/sessions/${encodeURIComponent(s.name)}`)} columns=${[
-      { name: "Session", cell: (/** @type {any} */ s) => html`<a class="id" href=${to(`/sessions/${encodeURIComponent(s.name)}`)}>${plain(s.name, 64)}</a>` },
-      { name: "Runs", class: "number", cell: (/** @type {any} */ s) => count(s.turns) },
-      { name: "Waiting", class: "number", cell: (/** @type {any} */ s) => count(s.queue) },
-      { name: "Now", cell: (/** @type {any} */ s) => (s.turn ? html`<${RunLink} id=${s.turn} />` : "") },
-      { name: "Changed", cell: (/** @type {any} */ s) => html`<${Time} at=${s.updated} />` },
+    <${Loaded} of=${list}>${(/** @type {API["SessionList"]} */ l) => (!l.sessions?.length ? html`<${Empty} title="No sessions" command='longshore submit --session s-1 "Hello"'>Runs with the same session are one conversation:<//>` : html`<${Table} label="Sessions" rows=${l.sessions} keyOf=${(/** @type {API["SessionStatus"]} */ s) => s.name} href=${(/** @type {API["SessionStatus"]} */ s) => to(`/sessions/${encodeURIComponent(s.name)}`)} columns=${[
+      { name: "Session", cell: (/** @type {API["SessionStatus"]} */ s) => html`<a class="id" href=${to(`/sessions/${encodeURIComponent(s.name)}`)}>${plain(s.name, 64)}</a>` },
+      { name: "Runs", class: "number", cell: (/** @type {API["SessionStatus"]} */ s) => count(s.turns) },
+      { name: "Waiting", class: "number", cell: (/** @type {API["SessionStatus"]} */ s) => count(s.queue) },
+      { name: "Now", cell: (/** @type {API["SessionStatus"]} */ s) => (s.turn ? html`<${RunLink} id=${s.turn} />` : "") },
+      { name: "Changed", cell: (/** @type {API["SessionStatus"]} */ s) => html`<${Time} at=${s.updated} />` },
     ]} />`)}<//><//>`;
 }
 
 /** @param {{name: string}} props */
 function Session({ name }) {
-  const path = `/v1/sessions/${encodeURIComponent(name)}`;
+  const path = /** @type {const} */ (`/v1/sessions/${encodeURIComponent(name)}`);
   const session = useLoad((signal) => ask(path, { signal }), [name], { every: 5000 });
   const runs = useLoad((signal) => ask("/v1/tasks", { query: { session: name, limit: 100, since: new Date(Date.now() - 30 * 86_400_000).toISOString() }, signal }), [name], { every: 5000 });
   return html`<${Page} title=${`Session ${plain(name, 64)}`} actions=${html`<${Act} class="danger" needs="submit" done="Forgotten" act=${async () => { await ask(path, { method: "DELETE" }); session.reload(); }}>Forget<//>`}>
-    <${Loaded} of=${session} rows=${2}>${(/** @type {any} */ s) => html`<${Facts} of=${[["Runs", count(s.turns)], ["Waiting", count(s.queue)], ["Now", s.turn && html`<${RunLink} id=${s.turn} />`], ["Changed", html`<${Time} at=${s.updated} />`]]} />`}<//>
-    <${Loaded} of=${runs}>${(/** @type {any} */ l) => html`<div class="conversation">${[...l.runs].reverse().map((/** @type {any} */ r) => html`<section class="turn person" key=${r.id}><header><${RunLink} id=${r.id} /> <${Time} at=${r.queuedAt} /></header><div class="card"><${Markdown} text=${r.input ?? ""} /></div></section>
+    <${Loaded} of=${session} rows=${2}>${(/** @type {API["SessionStatus"]} */ s) => html`<${Facts} of=${[["Runs", count(s.turns)], ["Waiting", count(s.queue)], ["Now", s.turn && html`<${RunLink} id=${s.turn} />`], ["Changed", html`<${Time} at=${s.updated} />`]]} />`}<//>
+    <${Loaded} of=${runs}>${(/** @type {API["RunList"]} */ l) => html`<div class="conversation">${[...(l.runs ?? [])].reverse().map((/** @type {API["RunSummary"]} */ r) => html`<section class="turn person" key=${r.id}><header><${RunLink} id=${r.id} /> <${Time} at=${r.queuedAt} /></header><div class="card"><${Markdown} text=${r.input ?? ""} /></div></section>
       ${(r.summary || r.error) && html`<section class="turn" key=${`${r.id} reply`}><div class="card">${r.error ? html`<p class="bad">${plain(r.error, 2000)}</p>` : html`<${Markdown} text=${r.summary} />`}</div></section>`}`)}</div>`}<//><//>`;
 }

@@ -7,17 +7,17 @@ import { count, plain } from "../app/format.js";
 
 export function View() {
   const list = useLoad((signal) => ask("/v1/workers", { signal }), [], { every: 3000 });
-  const [drain, setDrain] = useState(/** @type {any} */ (null));
+  const [drain, setDrain] = useState(/** @type {API["WorkerStatus"] | null} */ (null));
   return html`<${Page} title="Workers">
-    <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.workers.length === 0 ? html`<${Empty} title="No worker answers" command="longshore worker">Tasks stay in the queue until one is started:<//>` : html`<${Table} label="Workers" rows=${l.workers} keyOf=${(/** @type {any} */ w) => w.id} columns=${[
-      { name: "Worker", cell: (/** @type {any} */ w) => html`<b>${plain(w.name, 64)}</b>${w.gone ? " (does not answer)" : w.draining ? " (drains)" : ""}` },
-      { name: "Host", cell: (/** @type {any} */ w) => plain(w.host, 64) },
-      { name: "Version", cell: (/** @type {any} */ w) => plain(w.version, 40) },
-      { name: "Busy", class: "number", cell: (/** @type {any} */ w) => `${count(w.busy)} of ${count(w.slots)}` },
-      { name: "Labels", cell: (/** @type {any} */ w) => Object.entries(w.labels ?? {}).map(([k, v]) => plain(`${k}=${v}`, 80)).join(", ") },
-      { name: "Tools", class: "text", cell: (/** @type {any} */ w) => html`<span title=${(w.tools ?? []).join(", ")}>${count((w.tools ?? []).length)}</span>` },
-      { name: "Since", cell: (/** @type {any} */ w) => html`<${Time} at=${w.since} />` },
-      { name: "", cell: (/** @type {any} */ w) => html`<button disabled=${w.draining || w.gone} onClick=${() => setDrain(w)}>Drain</button>` },
+    <${Loaded} of=${list}>${(/** @type {API["WorkerList"]} */ l) => (!l.workers?.length ? html`<${Empty} title="No worker answers" command="longshore worker">Tasks stay in the queue until one is started:<//>` : html`<${Table} label="Workers" rows=${l.workers} keyOf=${(/** @type {API["WorkerStatus"]} */ w) => w.id} columns=${[
+      { name: "Worker", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<b>${plain(w.name, 64)}</b>${w.gone ? " (does not answer)" : w.draining ? " (drains)" : ""}` },
+      { name: "Host", cell: (/** @type {API["WorkerStatus"]} */ w) => plain(w.host, 64) },
+      { name: "Version", cell: (/** @type {API["WorkerStatus"]} */ w) => plain(w.version, 40) },
+      { name: "Busy", class: "number", cell: (/** @type {API["WorkerStatus"]} */ w) => `${count(w.busy)} of ${count(w.slots)}` },
+      { name: "Labels", cell: (/** @type {API["WorkerStatus"]} */ w) => Object.entries(w.labels ?? {}).map(([k, v]) => plain(`${k}=${v}`, 80)).join(", ") },
+      { name: "Tools", class: "text", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<span title=${(w.tools ?? []).join(", ")}>${count((w.tools ?? []).length)}</span>` },
+      { name: "Since", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<${Time} at=${w.since} />` },
+      { name: "", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<button disabled=${w.draining || w.gone} onClick=${() => setDrain(w)}>Drain</button>` },
     ]} />`)}<//>
     ${drain && html`<${Dialog} title="Drain a worker" onClose=${() => setDrain(null)}><p>${plain(drain.name, 64)} takes no more tasks, hands its ${count(drain.busy)} runs back, and ends.</p>
       <div class="actions"><button onClick=${() => setDrain(null)}>Back</button><${Act} class="danger" needs="operate-fleet" done="It drains" act=${async () => { await ask(`/v1/workers/${encodeURIComponent(drain.id)}/drain`, { method: "POST" }); setDrain(null); list.reload(); }}>Drain<//></div><//>`}
