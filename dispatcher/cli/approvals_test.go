@@ -3,8 +3,10 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +24,10 @@ import (
 func (f *fleet) park(t *testing.T, id string, p *record.Parked) messages.Ref {
 	t.Helper()
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: id}
-	started := &record.Started{Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC()}
+	started := &record.Started{
+		Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC(),
+		Tools: []messages.ToolSpec{{Name: "wreck", InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)}},
+	}
 	e, err := f.controller.Begin(t.Context(), run, started, &record.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +43,9 @@ func (f *fleet) park(t *testing.T, id string, p *record.Parked) messages.Ref {
 func wrecks(call string) *record.Parked {
 	until := time.Now().Add(time.Hour).UTC()
 	c := messages.ToolCall{ID: call, Name: "wreck", Arguments: `{"path":"shed"}`}
-	return &record.Parked{Reason: queue.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
+	asked := messages.NewApproval("wrecker", 1, "", c)
+	asked.Editable = call == "edited"
+	return &record.Parked{Reason: queue.ParkApproval, Call: call, Until: &until, Approval: asked}
 }
 
 func TestApprovalCommands(t *testing.T) {
@@ -50,6 +57,12 @@ func TestApprovalCommands(t *testing.T) {
 	f.park(t, "r2", wrecks("c 2"))
 	f.park(t, "r3", &record.Parked{Reason: queue.ParkAnswer, Call: "c3", Question: "Why?"})
 	f.park(t, "r4", &record.Parked{Reason: queue.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
+	changed := t.TempDir() + "/changed.json"
+	if err := os.WriteFile(changed, []byte("{\"path\": \"barn\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.park(t, "r5", wrecks("edited"))
+	f.park(t, "r6", wrecks("edited"))
 	out, _ := f.run(t, "approvals")
 	for _, want := range []string{"RUN", "r1", "c1", "wreck shed", "r2", "'c 2'"} {
 		if !strings.Contains(out, want) {
@@ -67,6 +80,8 @@ func TestApprovalCommands(t *testing.T) {
 		{"denied: run r2 continues", "deny r2|c 2|--reason|not now"},
 		{"answered: run r3 continues", "answer r3|because it is so"},
 		{"approved: run r4 continues", "approve r4"},
+		{"approved: run r5 continues", "approve r5|edited|--arguments|" + changed},
+		{"approved: run r6 continues", `approve r6|edited|--arguments|{"path":"barn"}`},
 	} {
 		args := strings.Fields(tc.args)
 		if strings.Contains(tc.args, "|") {
@@ -76,8 +91,15 @@ func TestApprovalCommands(t *testing.T) {
 			t.Errorf("%v: %q", args, out)
 		}
 	}
+	f.park(t, "r7", wrecks("edited"))
+	f.park(t, "r8", wrecks("c1"))
 	for _, tc := range []struct{ want, args string }{
 		{"by ann", "deny r1 c1 --by bob"},
+		{"unknown flag: --arguments", "deny r7 edited --arguments {}"},
+		{"approve.edit of its agent does not name the tool", "approve r8 c1 --arguments {}"},
+		{"do not fit the tool wreck", `approve r7 edited --arguments {"path":1}`},
+		{"no such file", "approve r7 edited --arguments barn"},
+		{"--arguments: ", "approve r7 edited --arguments {"},
 		{"which an answer is not", "answer r1 yes"},
 		{"no run unknown of tenant", "approve unknown c1"},
 		{"needs the id of a run and of its call", "approve"},

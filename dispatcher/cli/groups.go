@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // groups are the headings of the help, in their order, and the commands below each.
 func groups() []group {
 	return []group{
-		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
+		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "init", "dispatcher", "worker"}},
 		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "retry", "watch", "status", "why", "logs", "result", "files", "list", "steer", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"inbox", "approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "policy", "fork", "feedback", "eval", "dead", "stats", "audit"}},

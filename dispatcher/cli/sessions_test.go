@@ -49,6 +49,39 @@ func TestSessions(t *testing.T) {
 	f.run(t, "sessions", "delete", "gone")
 }
 
+// What long-term memory holds of a session alone goes with it, also when only the memory is left; what is of others stays.
+func TestSessionsTakeTheirMemories(t *testing.T) {
+	f := newFleet(t)
+	if err := f.controller.Sessions.PutSession(t.Context(), messages.DefaultTenant, "s", 0, messages.Session{Ended: []string{"r1"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"facts", "own", "Berth 7.", "--session", "s"},
+		{"notes", "own", "Berth 8.", "--session", "s", "--agent", "a", "--subject", "x"},
+		{"facts", "other", "Berth 9.", "--session", "other"},
+		{"facts", "shared", "Berth 10."},
+		{"facts", "elsewhere", "Berth 11.", "--session", "s", "--tenant", "acme"},
+	} {
+		f.run(t, append([]string{"memory", "put"}, args...)...)
+	}
+	left := func(tenant string) string {
+		out, _ := f.run(t, "memory", "ls", "--tenant", tenant)
+		return strings.Join(strings.Fields(out), " ")
+	}
+	f.run(t, "sessions", "delete", "s")
+	if got := left("default"); !strings.HasPrefix(got, "NAME ITEMS BYTES facts 2 ") || strings.Contains(got, "notes") {
+		t.Errorf("after it: %s", got)
+	}
+	if got := left("acme"); !strings.HasPrefix(got, "NAME ITEMS BYTES facts 1 ") {
+		t.Errorf("another tenant: %s", got)
+	}
+	f.run(t, "sessions", "delete", "s", "--tenant", "acme") // it never had a run there
+	if got := left("acme"); got != "" {
+		t.Errorf("another tenant after it: %s", got)
+	}
+	f.fails(t, "no session s of tenant acme: see `longshore sessions list`", "sessions", "delete", "s", "--tenant", "acme")
+}
+
 func TestSessionsUsage(t *testing.T) {
 	f := newFleet(t)
 	for name, tc := range map[string][]string{

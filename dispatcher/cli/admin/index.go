@@ -11,12 +11,15 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// indexLook is how often a rebuild is looked at.
-const indexLook = 500 * time.Millisecond
+const (
+	indexLook = 500 * time.Millisecond // how often a rebuild is looked at
+	indexTell = 20                     // looks for which there is a line, where there is no terminal
+)
 
 // indexes are the commands about the run index.
 type indexes struct{ *conn.Caller }
@@ -69,15 +72,22 @@ func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*c
 	if err := client.Index().Rebuild(ctx); err != nil {
 		return nil, err
 	}
+	options := c.Options.WithDefaults()
+	bar := &report.Bar{Options: &options, Out: cmd.ErrOrStderr()}
+	defer bar.Clear()
 	tick := time.NewTicker(indexLook)
 	defer tick.Stop()
-	for {
+	for began, n := options.Now(), 0; ; n++ {
 		s, err := client.Index().Status(cmd.Context())
 		if err != nil || s.Behind == 0 || s.Error != "" {
 			return s, err
 		}
-		if err := render.Write(cmd.ErrOrStderr(), fmt.Sprintf("%d events to go\n", s.Behind)); err != nil {
-			return nil, err
+		text := rebuildProgress(s, options.Now().Sub(began))
+		bar.Draw(text)
+		if !options.Terminal && n%indexTell == 0 {
+			if err := render.Write(cmd.ErrOrStderr(), text+"\n"); err != nil {
+				return nil, err
+			}
 		}
 		select {
 		case <-tick.C:
@@ -85,6 +95,17 @@ func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*c
 			return nil, context.Cause(cmd.Context())
 		}
 	}
+}
+
+// rebuildProgress is how far a rebuild is that began a while ago.
+func rebuildProgress(s *control.IndexStatus, since time.Duration) string {
+	text := fmt.Sprintf("%s %d of %d events", report.Cells(int(s.Position), int(s.Last)), s.Position, s.Last)
+	if since < time.Second || s.Position == 0 {
+		return text
+	}
+	rate := float64(s.Position) / since.Seconds()
+	left := time.Duration(float64(s.Behind) / rate * float64(time.Second)).Round(time.Second)
+	return text + fmt.Sprintf(", %.0f a second, about %s to go", rate, left)
 }
 
 func explainIndex(err error) error {

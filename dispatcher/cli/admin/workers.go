@@ -95,8 +95,11 @@ func writeWorkers(w io.Writer, list []messages.WorkerStatus, now time.Time) erro
 	table.Row("NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE", "LABELS", "TOOLS")
 	for _, s := range list {
 		state := "works"
-		if s.Draining {
+		switch {
+		case s.Draining:
 			state = "drains"
+		case s.Memory != nil && s.Memory.Waiting > 0:
+			state = fmt.Sprintf("%d wait for memory", s.Memory.Waiting)
 		}
 		table.Row(s.Name, s.ID, cmp.Or(s.Host, "-"), cmp.Or(s.Version, "-"), strconv.Itoa(s.Busy), strconv.Itoa(s.Slots),
 			strconv.Itoa(s.Held), render.Span(now.Sub(s.Since))+" ago", state,

@@ -19,6 +19,7 @@ type Options struct {
 	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
 	User     string            // who decides and changes things, by default
 	Tenant   string            // whose runs, by default. Default: messages.DefaultTenant
+	Console  string            // address of the console, for links to runs; empty: there are none
 	Ask      *Asker            // asks what runs wait for; nil: RunTasks gives up when one waits for a person
 	Advice   string            // what else to say then
 

@@ -119,6 +119,17 @@ func (r *Reporter) Note(id, text string) {
 	r.show(r.run(id), render.Line{Mark: render.Attention, Text: text}, r.options.Now())
 }
 
+// link shows where a run is in the console, if that is known.
+func (r *Reporter) link(run messages.Ref) {
+	address := render.RunLink(r.options.Console, run)
+	if address == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.show(r.run(run.Run), render.Line{Mark: render.Info, Text: "see it at " + address, Whole: true}, r.options.Now())
+}
+
 // Done shows how a run ended and writes its result, whole, to Options.Out. The error is that of writing it.
 func (r *Reporter) Done(result *messages.AgentResult) error {
 	r.mu.Lock()

@@ -85,6 +85,7 @@ func runTask(ctx context.Context, client *dispatcher.Client, t messages.Task, r 
 		return nil, render.Explain(err, run)
 	}
 	run.Run = id
+	r.link(run)
 	return watchAndReport(ctx, client, run, r, func(e *messages.Event) error {
 		return r.options.Ask.attend(ctx, client, run, e, r, r.options.Advice)
 	})

@@ -1,8 +1,11 @@
 package runs
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (c decisions) approvals() *cobra.Command {
@@ -91,6 +95,7 @@ func (s *said) registerBy(cmd *cobra.Command) {
 
 func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 	s := said{OfRun: conn.OfRun{Changes: true}}
+	var arguments string
 	cmd := &cobra.Command{
 		Use: use + " RUN [CALL]", Short: short, Long: long,
 		Args: s.Args(0, 1, "the id of a run and of its call that waits"),
@@ -100,6 +105,13 @@ func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 				d.Call = rest[0]
 			}
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
+				if arguments != "" {
+					given, err := argumentsOf(cmd, arguments)
+					if err != nil {
+						return err
+					}
+					d.Arguments = given
+				}
 				do, what := client.Approvals().Approve, "approved"
 				if deny {
 					do, what = client.Approvals().Deny, "denied"
@@ -111,7 +123,30 @@ func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 	}
 	s.registerBy(cmd)
 	cmd.Flags().StringVar(&s.reason, "reason", "", "why; it is recorded, and the agent reads it after a denial")
+	if !deny {
+		cmd.Flags().StringVar(&arguments, "arguments", "", "make the call with these arguments: a JSON object, a file with one, or - for standard input")
+	}
 	return cmd
+}
+
+// argumentsOf reads the arguments of a call: an object, or the file or standard input that holds it.
+func argumentsOf(cmd *cobra.Command, given string) (json.RawMessage, error) {
+	data := []byte(strings.TrimSpace(given))
+	if !bytes.HasPrefix(data, []byte("{")) {
+		var err error
+		if data, err = render.ReadFile(cmd, given, messages.MaxEdited); err != nil {
+			return nil, err
+		}
+	}
+	var object json.RawMessage
+	err := strict.DecodeDepth("--arguments", strict.MaxDepth, data, &object)
+	if err == nil {
+		err = messages.CheckObject("--arguments", object, messages.MaxEdited)
+	}
+	if err != nil {
+		return nil, render.Usagef("%v", err)
+	}
+	return object, nil
 }
 
 func (c decisions) approve() *cobra.Command {

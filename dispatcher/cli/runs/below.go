@@ -37,7 +37,7 @@ func runsBelow(ctx context.Context, client *dispatcher.Client, k *card) (found [
 			more = true
 			return
 		}
-		more = more || list.Next != ""
+		more = more || list.Next != "" || list.Behind > 0
 		for _, r := range slices.Backward(list.Runs) { // the oldest first
 			if len(found) == maxBelow {
 				more = true

@@ -24,7 +24,8 @@ func (c runs) fork() *cobra.Command {
 		Short: "Make a new run that continues another one from a step",
 		Long: "Make a new run that keeps another run's steps before STEP and redoes that step, with another\n" +
 			"model or agent if one is given. The kept steps are not paid for again, and their tool calls are not\n" +
-			"repeated. The new run starts with the files of the kept steps, if they were saved. The id of the new run is printed.",
+			"repeated. The new run starts with the files of the kept steps, if they were saved. The id of the new run is printed.\n\n" +
+			"With --call the new run asks a person again what a call of STEP asked: give it another answer or decision.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fillFork(cmd, &req, agent); err != nil {
@@ -48,6 +49,7 @@ func (c runs) fork() *cobra.Command {
 	s.Register(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&req.At, "at", 0, "the first step to redo, from 1")
+	flags.StringVar(&req.Call, "call", "", "keep STEP too, until this call of it waited for a person: the new run asks again")
 	flags.StringVar(&agent, "agent", "", "another agent that continues the run: NAME, or NAME@REVISION for an earlier revision")
 	flags.StringVar(&req.Model, "model", "", "another model that continues the run")
 	flags.StringVar(&req.NewID, "id", "", "id of the new run; a new one by default")
@@ -68,7 +70,7 @@ func fillFork(cmd *cobra.Command, req *control.ForkRequest, agent string) error 
 		req.Revision = n
 	}
 	req.Agent = name
-	for flag, value := range map[string]string{"agent": name, "model": req.Model, "id": req.NewID} {
+	for flag, value := range map[string]string{"agent": name, "call": req.Call, "model": req.Model, "id": req.NewID} {
 		if cmd.Flags().Changed(flag) && value == "" {
 			return render.Usagef("--%s: is empty", flag)
 		}

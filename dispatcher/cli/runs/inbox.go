@@ -50,11 +50,14 @@ func (c decisions) inbox() *cobra.Command {
 				return render.Usagef("--limit: must be 1 to %d", control.MaxApprovals)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				letters, more, err := letters(cmd, client, s.Tenant, limit)
+				letters, more, lag, err := letters(cmd, client, s.Tenant, limit)
 				if err != nil {
 					return render.Explain(err, messages.Ref{Tenant: s.Tenant, Run: messages.NoRun})
 				}
-				return c.writeInbox(cmd, &s, letters, more)
+				if err := c.writeInbox(cmd, &s, letters, more); err != nil {
+					return err
+				}
+				return render.Write(cmd.ErrOrStderr(), behindNote(lag))
 			})
 		},
 	}
@@ -63,11 +66,11 @@ func (c decisions) inbox() *cobra.Command {
 	return cmd
 }
 
-// letters are what waits for a person; more says that there is more of it.
-func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit int) (out []letter, more bool, err error) {
+// letters are what waits for a person; more says that there is more of it, lag what the index does not know yet.
+func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit int) (out []letter, more bool, lag control.IndexLag, err error) {
 	approvals, err := client.Approvals().List(cmd.Context(), tenant, limit)
 	if err != nil {
-		return nil, false, err
+		return nil, false, lag, err
 	}
 	for i := range approvals.Approvals {
 		a := &approvals.Approvals[i]
@@ -80,7 +83,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 		Tenant: tenant, Statuses: []messages.Status{messages.StatusWaiting}, Limit: control.MaxRunPage,
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, false, lag, err
 	}
 	asked := 0
 	for _, r := range list.Runs {
@@ -88,20 +91,20 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 			continue
 		}
 		if asked++; asked > limit {
-			return out, true, nil
+			return out, true, list.IndexLag, nil
 		}
 		why, err := client.Runs().Why(cmd.Context(), messages.Ref{Tenant: tenant, Run: r.ID})
 		switch {
 		case errors.Is(err, dispatcher.ErrNotFound):
 			continue
 		case err != nil:
-			return nil, false, err
+			return nil, false, lag, err
 		case why.Waits == r.Waits: // it has not continued since
 			out = append(out, letter{Kind: why.Waits, Tenant: tenant, ID: r.ID, Agent: r.Agent, Since: why.Since, Until: why.Until, Text: why.Text})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b letter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
-	return out, approvals.More || list.Next != "", nil
+	return out, approvals.More || list.Next != "", list.IndexLag, nil
 }
 
 func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []letter, more bool) error {

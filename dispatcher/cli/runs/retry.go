@@ -46,7 +46,7 @@ func (c submissions) retry() *cobra.Command {
 				if err := render.Write(cmd.OutOrStdout(), again.Run+"\n"); err != nil {
 					return err
 				}
-				return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", again)))
+				return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", again))+render.SeeIt(c.Options.Console, again))
 			})
 		},
 	}

@@ -60,7 +60,10 @@ func behindNote(lag control.IndexLag) string {
 	if lag.Behind == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d events are not in this yet: the index is behind\n", lag.Behind)
+	if lag.AsOf == nil {
+		return fmt.Sprintf("%d events are not in this yet: the index is behind\n", lag.Behind)
+	}
+	return fmt.Sprintf("%d events are not in this yet: the index is behind, as of %s\n", lag.Behind, lag.AsOf.Local().Format(time.DateTime))
 }
 
 func writeStats(w io.Writer, stats *control.RunStats) error {

@@ -122,7 +122,7 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		if err := render.Write(cmd.OutOrStdout(), id+"\n"); err != nil {
 			return err
 		}
-		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run)))
+		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run))+render.SeeIt(c.Options.Console, run))
 	})
 }
 
