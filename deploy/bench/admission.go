@@ -8,85 +8,39 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// hall is a stage whose dispatcher is a process of its own, with its HTTP API.
-type hall struct {
-	*stage
-
-	dispatcher *process
-	url        string
-}
-
-func (b *bench) openHall(ctx context.Context) (_ *hall, err error) {
-	h := &hall{stage: &stage{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, h.close())
-		}
-	}()
-	s := h.stage
-	if s.dir, err = os.MkdirTemp(b.dir, "hall-"); err != nil {
-		return nil, fmt.Errorf("make temporary folder: %w", err)
-	}
-	if s.servers, err = b.spawn(ctx, roleServers, serversConfig{Dir: filepath.Join(s.dir, "servers")}, &s.ready); err != nil {
-		return nil, err
-	}
-	var ready dispatcherReady
-	if h.dispatcher, err = b.spawn(ctx, roleDispatcher, dispatcherConfig{s.ready.NATSURL}, &ready); err != nil {
-		return nil, err
-	}
-	h.url = "http://" + ready.Addr
-	if s.nc, err = bus.Connect(ctx, bus.ConnConfig{URL: s.ready.NATSURL, Name: driverName, Log: b.log}); err != nil {
-		return nil, err
-	}
-	if s.client, err = dispatcher.New(ctx, s.nc); err != nil {
-		return nil, err
-	}
-	_, err = s.client.Agents().Apply(ctx, agents()[0], "", nil)
-	return h, err
-}
-
-func (h *hall) close() error {
-	var errs []error
-	if h.dispatcher != nil {
-		errs = append(errs, h.dispatcher.stop())
-	}
-	return errors.Join(append(errs, h.stage.close())...)
-}
-
 // ways are the ways to submit a task, each with a function that submits one under an id.
-func (h *hall) ways(web *http.Client) []way {
+func ways(h *stage.Hall, web *http.Client) []way {
 	return []way{
 		{"client", func(ctx context.Context, id string) error {
-			t := task()
+			t := stage.Task()
 			t.ID = id
-			_, err := h.client.Submit(ctx, t)
+			_, err := h.Client.Submit(ctx, t)
 			return err
 		}},
 		{"nats", func(ctx context.Context, id string) error {
-			t := task()
+			t := stage.Task()
 			t.ID = id
-			m, err := h.nc.RequestWithContext(ctx, control.SubjectSubmit, t.Encode())
+			m, err := h.Conn.RequestWithContext(ctx, control.SubjectSubmit, t.Encode())
 			if err == nil && m.Header.Get("Nats-Service-Error-Code") != "" {
 				err = fmt.Errorf("submit: %s", m.Data)
 			}
 			return err
 		}},
 		{"http", func(ctx context.Context, id string) error {
-			t := task()
+			t := stage.Task()
 			t.ID = id
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/v1/tasks", bytes.NewReader(t.Encode()))
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/tasks", bytes.NewReader(t.Encode()))
 			if err != nil {
 				return err
 			}
@@ -112,19 +66,19 @@ type way struct {
 
 // admissionWork measures admission by the dispatcher: submits by each way, the time until the first event, and watchers.
 func (b *bench) admissionWork(ctx context.Context) (err error) {
-	if err := raiseFiles(); err != nil {
+	if err := measure.RaiseFiles(); err != nil {
 		return err
 	}
-	h, err := b.openHall(ctx)
+	h, err := b.env.OpenHall(ctx, b.dir, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = errors.Join(err, h.Close()) }()
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: b.plan.Submitters}}
 	defer web.CloseIdleConnections()
-	ways := h.ways(web)
+	ways := ways(h, web)
 	for _, way := range ways {
-		took, err := fillWith(ctx, b.plan.AdmissionSubmits, b.plan.Submitters, func(ctx context.Context) error {
+		took, err := stage.FillWith(ctx, b.plan.AdmissionSubmits, b.plan.Submitters, func(ctx context.Context) error {
 			return way.submit(ctx, messages.NewID(time.Now()))
 		})
 		if err != nil {
@@ -139,22 +93,22 @@ func (b *bench) admissionWork(ctx context.Context) (err error) {
 }
 
 // firstEvents measures the time from a submit to the run's first event at a subscriber, one run after the other.
-func (b *bench) firstEvents(ctx context.Context, h *hall, ways []way) (err error) {
-	work, err := b.spawn(ctx, roleWorker, h.worker(b.plan.Slots), nil)
+func (b *bench) firstEvents(ctx context.Context, h *stage.Hall, ways []way) (err error) {
+	work, err := measure.Spawn(ctx, stage.RoleWorker, h.Worker(b.plan.Slots), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, work.stop()) }()
-	if err := h.waitForEnds(ctx, len(ways)*b.plan.AdmissionSubmits, func() error { return work.ask(opStart, nil, nil) }); err != nil {
+	defer func() { err = errors.Join(err, work.Stop()) }()
+	if err := waitForEnds(ctx, h, len(ways)*b.plan.AdmissionSubmits, func() error { return work.Start() }); err != nil {
 		return err
 	}
-	sub, err := h.subscribe(ctx, messages.EventRunQueued)
+	sub, err := subscribe(ctx, h, messages.EventRunQueued)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
 	for _, way := range ways {
-		first, err := seriesOf(ctx, b.plan.FirstEvents/5, b.plan.FirstEvents, func(ctx context.Context) error {
+		first, err := measure.SeriesOf(ctx, b.plan.FirstEvents/5, b.plan.FirstEvents, func(ctx context.Context) error {
 			id := messages.NewID(time.Now())
 			if err := way.submit(ctx, id); err != nil {
 				return err
@@ -179,8 +133,8 @@ func (b *bench) firstEvents(ctx context.Context, h *hall, ways []way) (err error
 }
 
 // waitForEnds begins something and waits until so many runs have ended.
-func (h *hall) waitForEnds(ctx context.Context, n int, begin func() error) error {
-	sub, err := h.subscribe(ctx, messages.EventRunFinished)
+func waitForEnds(ctx context.Context, h *stage.Hall, n int, begin func() error) error {
+	sub, err := subscribe(ctx, h, messages.EventRunFinished)
 	if err != nil {
 		return err
 	}
@@ -204,12 +158,12 @@ func (h *hall) waitForEnds(ctx context.Context, n int, begin func() error) error
 }
 
 // subscribe returns once the server knows it: others publish on connections of their own.
-func (h *hall) subscribe(ctx context.Context, event string) (*nats.Subscription, error) {
-	sub, err := h.nc.SubscribeSync("events.*.*." + event)
+func subscribe(ctx context.Context, h *stage.Hall, event string) (*nats.Subscription, error) {
+	sub, err := h.Conn.SubscribeSync("events.*.*." + event)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	if err := h.nc.FlushWithContext(ctx); err != nil {
+	if err := h.Conn.FlushWithContext(ctx); err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
 	return sub, nil

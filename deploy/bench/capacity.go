@@ -4,41 +4,44 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 )
 
 // capacity measures many runs that wait for their models at the same time.
 func (b *bench) capacity(ctx context.Context) (err error) {
-	stage, err := b.openStage(ctx, "")
+	on, err := b.env.Open(ctx, b.dir, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	if _, err := stage.fill(ctx, b.plan.CapacityRuns, b.plan.Submitters); err != nil {
+	defer func() { err = errors.Join(err, on.Close()) }()
+	if _, err := on.Fill(ctx, b.plan.CapacityRuns, b.plan.Submitters); err != nil {
 		return err
 	}
-	setup := stage.worker(b.plan.CapacityRuns)
-	setup.Delay, setup.Profile = b.plan.ModelDelay, suffixed(b.profile, ".capacity")
-	work, err := b.spawn(ctx, roleWorker, setup, nil)
+	setup := on.Worker(b.plan.CapacityRuns)
+	setup.Delay, setup.Profile = b.plan.ModelDelay, measure.Suffixed(b.profile, ".capacity")
+	work, err := measure.Spawn(ctx, stage.RoleWorker, setup, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, work.stop()) }()
-	f, err := watchFinishes(ctx, stage.nc, b.plan.CapacityRuns)
+	defer func() { err = errors.Join(err, work.Stop()) }()
+	f, err := stage.WatchFinishes(ctx, on.Conn, b.plan.CapacityRuns)
 	if err != nil {
 		return err
 	}
-	defer f.stop()
+	defer f.Stop()
 	begun := time.Now()
-	if err := work.ask(opStart, nil, nil); err != nil {
+	if err := work.Start(); err != nil {
 		return err
 	}
-	if err := f.await(ctx, work.role); err != nil {
+	if err := f.Await(ctx, work.Role); err != nil {
 		return err
 	}
-	used, err := work.usage()
+	used, err := work.Usage()
 	if err != nil {
 		return err
 	}
-	b.report.capacity(b.plan, f.at(b.plan.CapacityRuns).Sub(begun), used)
+	b.report.capacity(b.plan, f.At(b.plan.CapacityRuns).Sub(begun), used)
 	return nil
 }

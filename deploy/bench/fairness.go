@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -23,34 +25,34 @@ const (
 
 // fairness measures how long a tenant's single tasks wait for a worker while another tenant has a backlog.
 func (b *bench) fairness(ctx context.Context) (err error) {
-	stage, err := b.openStage(ctx, "")
+	on, err := b.env.Open(ctx, b.dir, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	if err := stage.backlog(ctx, b.plan.Backlog, b.plan.Submitters); err != nil {
+	defer func() { err = errors.Join(err, on.Close()) }()
+	if err := backlog(ctx, on, b.plan.Backlog, b.plan.Submitters); err != nil {
 		return err
 	}
-	setup := stage.worker(b.plan.FairSlots)
+	setup := on.Worker(b.plan.FairSlots)
 	setup.Delay = b.plan.FairDelay
-	work, err := b.spawn(ctx, roleWorker, setup, nil)
+	work, err := measure.Spawn(ctx, stage.RoleWorker, setup, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, work.stop()) }()
-	if err := work.ask(opStart, nil, nil); err != nil {
+	defer func() { err = errors.Join(err, work.Stop()) }()
+	if err := work.Start(); err != nil {
 		return err
 	}
 	var waits []time.Duration
 	for range b.plan.FairRuns {
-		took, err := stage.started(ctx)
+		took, err := started(ctx, on)
 		if err != nil {
 			return err
 		}
 		waits = append(waits, took)
 	}
 	slices.Sort(waits)
-	left, err := taskqueue.New(stage.house).LaneList(ctx, control.LanesRequest{Tenant: tenantBusy})
+	left, err := taskqueue.New(on.Bus).LaneList(ctx, control.LanesRequest{Tenant: tenantBusy})
 	if err != nil {
 		return err
 	}
@@ -63,14 +65,14 @@ func (b *bench) fairness(ctx context.Context) (err error) {
 }
 
 // backlog submits the busy tenant's tasks.
-func (s *stage) backlog(ctx context.Context, tasks, submitters int) error {
+func backlog(ctx context.Context, on *stage.Stage, tasks, submitters int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for n := range submitters {
 		group.Go(func() error {
 			for i := n; i < tasks; i += submitters {
-				t := task()
+				t := stage.Task()
 				t.Tenant = tenantBusy
-				if _, err := s.client.Submit(ctx, t); err != nil {
+				if _, err := on.Client.Submit(ctx, t); err != nil {
 					return err
 				}
 			}
@@ -81,16 +83,16 @@ func (s *stage) backlog(ctx context.Context, tasks, submitters int) error {
 }
 
 // started submits a task of the quiet tenant, waits for its end, and returns how long after the submit it was begun.
-func (s *stage) started(ctx context.Context) (time.Duration, error) {
-	t := task()
+func started(ctx context.Context, on *stage.Stage) (time.Duration, error) {
+	t := stage.Task()
 	t.Tenant = tenantQuiet
 	begun := time.Now()
-	id, err := s.client.Submit(ctx, t)
+	id, err := on.Client.Submit(ctx, t)
 	if err != nil {
 		return 0, err
 	}
 	var took time.Duration
-	for e, err := range s.client.Watch(ctx, messages.Ref{Tenant: tenantQuiet, Run: id}) {
+	for e, err := range on.Client.Watch(ctx, messages.Ref{Tenant: tenantQuiet, Run: id}) {
 		switch {
 		case err != nil:
 			return 0, err

@@ -2,93 +2,62 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
-	"math"
-	"runtime"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 )
 
 // Targets. What is compared are numbers of one run on one machine.
 const (
 	minFloorRatio    = 0.6
-	maxTCPMillis     = 4.0
-	maxEmbedMillis   = 2.0
+	maxTCPRatio      = 1.3
+	maxEmbedRatio    = 2.0
 	maxCapacityRatio = 1.10
 	maxCapacityMB    = 300.0
 	maxFairMillis    = 2000.0
 )
 
-// report prints the measurements and keeps what the summary needs. Its first error is kept.
-type report struct {
-	out     *json.Encoder
-	err     error
-	targets []target
-}
-
-// target is a number that must not be missed.
-type target struct {
-	Name    string   `json:"name"`
-	Value   float64  `json:"value"`
-	AtMost  *float64 `json:"atMost,omitempty"`
-	AtLeast *float64 `json:"atLeast,omitempty"`
-	Met     bool     `json:"met"`
-}
-
-func newReport(out io.Writer) *report { return &report{out: json.NewEncoder(out)} }
-
-func (r *report) line(v any) {
-	if err := r.out.Encode(v); err != nil && r.err == nil {
-		r.err = fmt.Errorf("print: %w", err)
-	}
-}
-
-func (r *report) atMost(name string, value, most float64) {
-	r.targets = append(r.targets, target{Name: name, Value: value, AtMost: &most, Met: value <= most})
-}
-
-func (r *report) atLeast(name string, value, least float64) {
-	r.targets = append(r.targets, target{Name: name, Value: value, AtLeast: &least, Met: value >= least})
-}
+// report prints the measurements.
+type report struct{ *measure.Report }
 
 func (r *report) submit(tasks, submitters int, took time.Duration) {
-	r.line(struct {
+	r.Line(struct {
 		Name           string  `json:"name"`
 		Tasks          int     `json:"tasks"`
 		Submitters     int     `json:"submitters"`
 		Seconds        float64 `json:"seconds"`
 		TasksPerSecond float64 `json:"tasksPerSecond"`
-	}{"submit", tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
+	}{"submit", tasks, submitters, measure.Rounded(took.Seconds(), 3), measure.Rounded(float64(tasks)/took.Seconds(), 0)})
 }
 
 func (r *report) admitted(way string, tasks, submitters int, took time.Duration) {
-	r.line(struct {
+	r.Line(struct {
 		Name           string  `json:"name"`
 		Way            string  `json:"way"`
 		Tasks          int     `json:"tasks"`
 		Submitters     int     `json:"submitters"`
 		Seconds        float64 `json:"seconds"`
 		TasksPerSecond float64 `json:"tasksPerSecond"`
-	}{"admission", way, tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
+	}{"admission", way, tasks, submitters, measure.Rounded(took.Seconds(), 3), measure.Rounded(float64(tasks)/took.Seconds(), 0)})
 }
 
 func (r *report) firstEvent(way string, series []time.Duration) {
-	r.line(struct {
+	r.Line(struct {
 		Name string  `json:"name"`
 		Way  string  `json:"way"`
 		Runs int     `json:"runs"`
 		P50  float64 `json:"submitToFirstEventP50Ms"`
 		P99  float64 `json:"submitToFirstEventP99Ms"`
-	}{"firstEvent", way, len(series), millis(percentile(series, 0.50)), millis(percentile(series, 0.99))})
+	}{"firstEvent", way, len(series), measure.Millis(measure.Percentile(series, 0.50)), measure.Millis(measure.Percentile(series, 0.99))})
 }
 
-func (r *report) watchers(n, runs int, joined time.Duration, rounds []time.Duration, before, with, after usage) {
+func (r *report) watchers(n, runs int, joined time.Duration, rounds []time.Duration, before, with, after measure.Usage) {
 	usual := slices.Clone(rounds[:len(rounds)-1])
 	slices.Sort(usual)
 	each := (float64(with.InUseBytes) - float64(before.InUseBytes)) / float64(n)
-	r.line(struct {
+	r.Line(struct {
 		Name     string  `json:"name"`
 		Watchers int     `json:"watchers"`
 		Runs     int     `json:"runs"`
@@ -102,8 +71,8 @@ func (r *report) watchers(n, runs int, joined time.Duration, rounds []time.Durat
 		With      int     `json:"goroutinesWith"`
 		After     int     `json:"goroutinesAfter"`
 	}{
-		"watchers", n, runs, rounded(joined.Seconds(), 3), rounded(each, 0), megabytes(after.PeakBytes), millis(percentile(usual, 0.50)),
-		millis(rounds[len(rounds)-1]), before.Goroutines, with.Goroutines, after.Goroutines,
+		"watchers", n, runs, measure.Rounded(joined.Seconds(), 3), measure.Rounded(each, 0), measure.Megabytes(after.PeakBytes), measure.Millis(measure.Percentile(usual, 0.50)),
+		measure.Millis(rounds[len(rounds)-1]), before.Goroutines, with.Goroutines, after.Goroutines,
 	})
 }
 
@@ -127,18 +96,18 @@ type costs struct {
 }
 
 func newCosts(p plan, c cost) costs {
-	per := func(v float64) float64 { return rounded(v/float64(c.runs), 1) }
+	per := func(v float64) float64 { return measure.Rounded(v/float64(c.runs), 1) }
 	return costs{
-		Runs: c.ended, Concurrent: p.Slots, Seconds: rounded(c.span.Seconds(), 3), RunsPerSecond: rounded(c.rate(), 0),
+		Runs: c.ended, Concurrent: p.Slots, Seconds: measure.Rounded(c.span.Seconds(), 3), RunsPerSecond: measure.Rounded(c.rate(), 0),
 		WorkCPU: per(c.work.CPUSeconds * 1e6), ServersCPU: per(c.servers.CPUSeconds * 1e6), RedisCPU: per(c.servers.RedisSeconds * 1e6),
 		MessagesIn: per(float64(c.traffic.InMsgs)), MessagesOut: per(float64(c.traffic.OutMsgs)),
 		BytesIn: per(float64(c.traffic.InBytes)), BytesOut: per(float64(c.traffic.OutBytes)),
-		PeakMB: megabytes(c.peakMemory), Redis: c.redisName,
+		PeakMB: measure.Megabytes(c.peakMemory), Redis: c.redisName,
 	}
 }
 
-func (r *report) throughput(p plan, c cost, s shape) {
-	r.line(struct {
+func (r *report) throughput(p plan, c cost, s stage.Shape) {
+	r.Line(struct {
 		Name string `json:"name"`
 		costs
 		Appends    int     `json:"appendsPerRun"`
@@ -149,50 +118,54 @@ func (r *report) throughput(p plan, c cost, s shape) {
 		Saved      float64 `json:"statesSavedPerRun"`
 		StateBytes int     `json:"bytesPerState"`
 	}{
-		"throughput", newCosts(p, c), len(s.Appends), s.logBytes(), s.events(), s.eventBytes(),
-		rounded(s.States, 2), rounded(float64(c.work.Saves)/float64(c.runs), 2), s.StateBytes,
+		"throughput", newCosts(p, c), len(s.Appends), s.LogBytes(), s.EventCount(), s.EventBytes(),
+		measure.Rounded(s.States, 2), measure.Rounded(float64(c.work.Saves)/float64(c.runs), 2), s.StateBytes,
 	})
 }
 
 func (r *report) floor(p plan, at round) {
-	r.line(struct {
+	r.Line(struct {
 		Name string `json:"name"`
 		costs
 		Ratio    float64 `json:"throughputOfFloor"`
 		CPURatio float64 `json:"throughputOfFloorByCpu"`
-	}{"floor", newCosts(p, at.floor), rounded(at.ratio(), 3), rounded(at.cpuRatio(), 3)})
+	}{"floor", newCosts(p, at.floor), measure.Rounded(at.ratio(), 3), measure.Rounded(at.cpuRatio(), 3)})
 }
 
 // ratio is the median of the rounds.
 func (r *report) ratio(rounds []round) {
 	slices.SortFunc(rounds, func(a, b round) int { return cmp.Compare(a.ratio(), b.ratio()) })
-	r.atLeast("throughputOfFloor", rounded(rounds[len(rounds)/2].ratio(), 3), minFloorRatio)
+	r.AtLeast("throughputOfFloor", measure.Rounded(rounds[len(rounds)/2].ratio(), 3), minFloorRatio)
 }
 
-func (r *report) latency(way string, l latencies) {
-	ms := func(series []time.Duration, p float64) float64 { return millis(percentile(series, p)) }
-	p50 := ms(l.result, 0.50)
-	r.line(struct {
-		Name        string  `json:"name"`
-		Way         string  `json:"way"`
-		Runs        int     `json:"runs"`
-		ResultMin   float64 `json:"submitToResultMinMs"`
-		ResultP50   float64 `json:"submitToResultP50Ms"`
-		ResultP99   float64 `json:"submitToResultP99Ms"`
-		FinishedP50 float64 `json:"submitToFinishedEventP50Ms"`
-		FinishedP99 float64 `json:"submitToFinishedEventP99Ms"`
-	}{"latency", way, len(l.result), ms(l.result, 0), p50, ms(l.result, 0.99), ms(l.finished, 0.50), ms(l.finished, 0.99)})
-	most := maxTCPMillis
-	if way == "embedded" {
-		most = maxEmbedMillis
-	}
-	r.atMost("latencyP50Ms."+way, p50, most)
+func (r *report) latency(way string, ours, floor latencies, most float64) {
+	ms := func(series []time.Duration, p float64) float64 { return measure.Millis(measure.Percentile(series, p)) }
+	p50, floor50 := ms(ours.result, 0.50), ms(floor.result, 0.50)
+	ratio := measure.Rounded(p50/floor50, 3)
+	r.Line(struct {
+		Name          string  `json:"name"`
+		Way           string  `json:"way"`
+		Runs          int     `json:"runs"`
+		ResultMin     float64 `json:"submitToResultMinMs"`
+		ResultP50     float64 `json:"submitToResultP50Ms"`
+		ResultP99     float64 `json:"submitToResultP99Ms"`
+		FinishedP50   float64 `json:"submitToFinishedEventP50Ms"`
+		FinishedP99   float64 `json:"submitToFinishedEventP99Ms"`
+		FloorMin      float64 `json:"floorSubmitToResultMinMs"`
+		FloorResult   float64 `json:"floorSubmitToResultP50Ms"`
+		FloorFinished float64 `json:"floorSubmitToFinishedEventP50Ms"`
+		Ratio         float64 `json:"latencyOfFloor"`
+	}{
+		"latency", way, len(ours.result), ms(ours.result, 0), p50, ms(ours.result, 0.99), ms(ours.finished, 0.50), ms(ours.finished, 0.99),
+		ms(floor.result, 0), floor50, ms(floor.finished, 0.50), ratio,
+	})
+	r.AtMost("latencyOfFloor."+way, ratio, most)
 }
 
-func (r *report) capacity(p plan, took time.Duration, u usage) {
+func (r *report) capacity(p plan, took time.Duration, u measure.Usage) {
 	ideal := 3 * p.ModelDelay
-	ratio := rounded(took.Seconds()/ideal.Seconds(), 3)
-	r.line(struct {
+	ratio := measure.Rounded(took.Seconds()/ideal.Seconds(), 3)
+	r.Line(struct {
 		Name    string  `json:"name"`
 		Runs    int     `json:"runs"`
 		Ideal   float64 `json:"idealSeconds"`
@@ -200,13 +173,13 @@ func (r *report) capacity(p plan, took time.Duration, u usage) {
 		Ratio   float64 `json:"ofIdeal"`
 		PeakMB  float64 `json:"workerPeakResidentMb"`
 		CPU     float64 `json:"workerCpuSeconds"`
-	}{"capacity", p.CapacityRuns, ideal.Seconds(), rounded(took.Seconds(), 3), ratio, megabytes(u.PeakBytes), rounded(u.CPUSeconds, 2)})
-	r.atMost("capacityOfIdeal", ratio, maxCapacityRatio)
-	r.atMost("capacityPeakResidentMb", megabytes(u.PeakBytes), maxCapacityMB)
+	}{"capacity", p.CapacityRuns, ideal.Seconds(), measure.Rounded(took.Seconds(), 3), ratio, measure.Megabytes(u.PeakBytes), measure.Rounded(u.CPUSeconds, 2)})
+	r.AtMost("capacityOfIdeal", ratio, maxCapacityRatio)
+	r.AtMost("capacityPeakResidentMb", measure.Megabytes(u.PeakBytes), maxCapacityMB)
 }
 
 func (r *report) fairness(p plan, waits []time.Duration, left int) {
-	r.line(struct {
+	r.Line(struct {
 		Name    string  `json:"name"`
 		Backlog int     `json:"backlog"`
 		Left    int     `json:"backlogLeft"` // at the end; the measurement is of those that wait during one
@@ -217,32 +190,8 @@ func (r *report) fairness(p plan, waits []time.Duration, left int) {
 		P99     float64 `json:"submitToStartP99Ms"`
 		Max     float64 `json:"submitToStartMaxMs"`
 	}{
-		"fairness", p.Backlog, left, p.FairSlots, millis(p.FairDelay), len(waits),
-		millis(percentile(waits, 0.5)), millis(percentile(waits, 0.99)), millis(waits[len(waits)-1]),
+		"fairness", p.Backlog, left, p.FairSlots, measure.Millis(p.FairDelay), len(waits),
+		measure.Millis(measure.Percentile(waits, 0.5)), measure.Millis(measure.Percentile(waits, 0.99)), measure.Millis(waits[len(waits)-1]),
 	})
-	r.atMost("fairnessMaxMs", millis(waits[len(waits)-1]), maxFairMillis)
+	r.AtMost("fairnessMaxMs", measure.Millis(waits[len(waits)-1]), maxFairMillis)
 }
-
-// summary prints the last line.
-func (r *report) summary() error {
-	all := true
-	for _, t := range r.targets {
-		all = all && t.Met
-	}
-	r.line(struct {
-		Name    string   `json:"name"`
-		CPUs    int      `json:"cpus"`
-		Targets []target `json:"targets"`
-		Met     bool     `json:"met"`
-	}{"summary", runtime.NumCPU(), r.targets, all})
-	return r.err
-}
-
-func rounded(v float64, digits int) float64 {
-	scale := math.Pow10(digits)
-	return math.Round(v*scale) / scale
-}
-
-func millis(d time.Duration) float64 { return rounded(float64(d.Microseconds())/1000, 3) }
-
-func megabytes(n uint64) float64 { return rounded(float64(n)/1e6, 1) }

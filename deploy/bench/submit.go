@@ -7,12 +7,12 @@ import (
 
 // submit measures submits alone.
 func (b *bench) submit(ctx context.Context) (err error) {
-	stage, err := b.openStage(ctx, "")
+	on, err := b.env.Open(ctx, b.dir, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	took, err := stage.fill(ctx, b.plan.Runs, b.plan.Submitters)
+	defer func() { err = errors.Join(err, on.Close()) }()
+	took, err := on.Fill(ctx, b.plan.Runs, b.plan.Submitters)
 	if err != nil {
 		return err
 	}

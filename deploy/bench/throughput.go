@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 	"github.com/longshore-run/longshore/dispatcher"
 )
 
@@ -14,9 +16,9 @@ type cost struct {
 	span       time.Duration // from the end of the warm-up to the last run
 	ended      int           // runs in that time
 	runs       int           // all runs, the warm-up too: what follows is theirs
-	work       usage         // of the worker or the floor
-	servers    usage
-	traffic    traffic // of the connection of the worker or the floor
+	work       measure.Usage // of the worker or the floor
+	servers    measure.Usage
+	traffic    measure.Traffic // of the connection of the worker or the floor
 	peakMemory uint64
 	redisName  string
 }
@@ -63,26 +65,26 @@ func (r round) cpuRatio() float64 {
 	return (r.floor.cpuSeconds() / float64(r.floor.runs)) / (r.ours.cpuSeconds() / float64(r.ours.runs))
 }
 
-func (b *bench) throughputOurs(ctx context.Context, profile string) (c cost, s shape, submits time.Duration, err error) {
-	stage, err := b.openStage(ctx, suffixed(profile, ".servers"))
+func (b *bench) throughputOurs(ctx context.Context, profile string) (c cost, s stage.Shape, submits time.Duration, err error) {
+	on, err := b.env.Open(ctx, b.dir, measure.Suffixed(profile, ".servers"))
 	if err != nil {
 		return c, s, 0, err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	if submits, err = stage.fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
+	defer func() { err = errors.Join(err, on.Close()) }()
+	if submits, err = on.Fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
 		return c, s, 0, err
 	}
-	setup := stage.worker(b.plan.Slots)
+	setup := on.Worker(b.plan.Slots)
 	setup.Profile = profile
-	work, err := b.spawn(ctx, roleWorker, setup, nil)
+	work, err := measure.Spawn(ctx, stage.RoleWorker, setup, nil)
 	if err != nil {
 		return c, s, 0, err
 	}
-	defer func() { err = errors.Join(err, work.stop()) }()
-	if c, err = b.watch(ctx, stage, work, workerName); err != nil {
+	defer func() { err = errors.Join(err, work.Stop()) }()
+	if c, err = b.watch(ctx, on, work, stage.WorkerName); err != nil {
 		return c, s, 0, err
 	}
-	if s, err = b.sample(ctx, stage); err != nil {
+	if s, err = b.sample(ctx, on); err != nil {
 		return c, s, 0, err
 	}
 	s.States = float64(c.work.Written) / float64(c.runs)
@@ -91,91 +93,84 @@ func (b *bench) throughputOurs(ctx context.Context, profile string) (c cost, s s
 }
 
 // sample has one more run worked, and reads its shape.
-func (b *bench) sample(ctx context.Context, stage *stage) (shape, error) {
-	id, err := stage.client.Submit(ctx, task())
+func (b *bench) sample(ctx context.Context, on *stage.Stage) (stage.Shape, error) {
+	id, err := on.Client.Submit(ctx, stage.Task())
 	if err != nil {
-		return shape{}, err
+		return stage.Shape{}, err
 	}
-	result, err := stage.client.Wait(ctx, dispatcher.Run(id))
+	result, err := on.Client.Wait(ctx, dispatcher.Run(id))
 	if err != nil {
-		return shape{}, err
+		return stage.Shape{}, err
 	}
 	if !result.Success || len(result.ModelCalls) != 3 || len(result.Actions) != 2 {
-		return shape{}, fmt.Errorf("the run is not the workload: status %s, %d model calls, %d tool calls", result.Status, len(result.ModelCalls), len(result.Actions))
+		return stage.Shape{}, fmt.Errorf("the run is not the workload: status %s, %d model calls, %d tool calls", result.Status, len(result.ModelCalls), len(result.Actions))
 	}
-	return shapeOf(ctx, stage.nc, dispatcher.Run(id))
+	return stage.ShapeOf(ctx, on.Conn, dispatcher.Run(id))
 }
 
-func (b *bench) throughputFloor(ctx context.Context, s shape, profile string) (c cost, err error) {
-	stage, err := b.openStage(ctx, suffixed(profile, ".floor.servers"))
+func (b *bench) throughputFloor(ctx context.Context, s stage.Shape, profile string) (c cost, err error) {
+	on, err := b.env.Open(ctx, b.dir, measure.Suffixed(profile, ".floor.servers"))
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	if _, err := stage.fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
+	defer func() { err = errors.Join(err, on.Close()) }()
+	if _, err := on.Fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
 		return c, err
 	}
-	work, err := b.spawn(ctx, roleFloor, floorConfig{
-		NATSURL: stage.ready.NATSURL, RedisURL: stage.ready.RedisURL, Slots: b.plan.Slots, Shape: s,
-		Profile: suffixed(profile, ".floor"),
+	work, err := measure.Spawn(ctx, stage.RoleFloor, stage.FloorConfig{
+		NATSURL: on.Ready.NATSURL, RedisURL: on.Ready.RedisURL, Slots: b.plan.Slots, Shape: s,
+		Profile: measure.Suffixed(profile, ".floor"),
 	}, nil)
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, work.stop()) }()
-	return b.watch(ctx, stage, work, floorName)
-}
-
-func suffixed(file, suffix string) string {
-	if file == "" {
-		return ""
-	}
-	return file + suffix
+	defer func() { err = errors.Join(err, work.Stop()) }()
+	return b.watch(ctx, on, work, stage.FloorName)
 }
 
 // reading is what the processes have used at a moment.
 type reading struct {
-	work, servers usage
-	traffic       traffic
+	work, servers measure.Usage
+	traffic       measure.Traffic
 }
 
-func read(ctx context.Context, stage *stage, work *process, connection string) (r reading, err error) {
-	if r.work, err = work.usage(); err != nil {
+func read(ctx context.Context, on *stage.Stage, work *measure.Process, connection string) (r reading, err error) {
+	if r.work, err = work.Usage(); err != nil {
 		return r, err
 	}
-	if r.servers, err = stage.servers.usage(); err != nil {
+	if r.servers, err = on.Servers.Usage(); err != nil {
 		return r, err
 	}
-	r.traffic, err = trafficOf(ctx, stage.nc, connection)
+	r.traffic, err = measure.TrafficOf(ctx, on.Conn, connection)
 	return r, err
 }
 
 // watch starts the work on the tasks that wait, and measures it until the last run. The time is that after the
 // warm-up; what is used is that of all runs, for only at the begin and the end no run is half done.
-func (b *bench) watch(ctx context.Context, stage *stage, work *process, connection string) (cost, error) {
+func (b *bench) watch(ctx context.Context, on *stage.Stage, work *measure.Process, connection string) (cost, error) {
 	all := b.plan.Warmup + b.plan.Runs
-	f, err := watchFinishes(ctx, stage.nc, all)
+	f, err := stage.WatchFinishes(ctx, on.Conn, all)
 	if err != nil {
 		return cost{}, err
 	}
-	defer f.stop()
-	from, err := read(ctx, stage, work, connection)
+	defer f.Stop()
+	from, err := read(ctx, on, work, connection)
 	if err != nil {
 		return cost{}, err
 	}
-	if err := work.ask(opStart, nil, nil); err != nil {
+	if err := work.Start(); err != nil {
 		return cost{}, err
 	}
-	if err := f.await(ctx, work.role); err != nil {
+	if err := f.Await(ctx, work.Role); err != nil {
 		return cost{}, err
 	}
-	to, err := read(ctx, stage, work, connection)
+	to, err := read(ctx, on, work, connection)
 	if err != nil {
 		return cost{}, err
 	}
 	return cost{
-		span: f.at(all).Sub(f.at(b.plan.Warmup)), ended: b.plan.Runs, runs: all,
-		work: to.work.minus(from.work), servers: to.servers.minus(from.servers), traffic: to.traffic.minus(from.traffic),
-		peakMemory: to.work.PeakBytes, redisName: stage.ready.Redis,
+		span: f.At(all).Sub(f.At(b.plan.Warmup)), ended: b.plan.Runs, runs: all,
+		work: to.work.Minus(from.work), servers: to.servers.Minus(from.servers), traffic: to.traffic.Minus(from.traffic),
+		peakMemory: to.work.PeakBytes, redisName: on.Ready.Redis,
 	}, nil
 }

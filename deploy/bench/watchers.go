@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/deploy/bench/measure"
+	"github.com/longshore-run/longshore/deploy/bench/stage"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -28,7 +30,7 @@ const watchRounds = 5
 
 // crowd is many clients that watch runs over HTTP. No worker works these runs: the driver publishes their events.
 type crowd struct {
-	hall  *hall
+	hall  *stage.Hall
 	runs  []messages.Ref
 	heads []record.Head
 	out   []runlog.Outbox
@@ -42,16 +44,16 @@ type crowd struct {
 }
 
 // watchers measures what clients cost that watch runs.
-func (b *bench) watchers(ctx context.Context, h *hall) (err error) {
+func (b *bench) watchers(ctx context.Context, h *stage.Hall) (err error) {
 	c := &crowd{hall: h}
 	for i := range c.all {
 		c.all[i] = make(chan struct{})
 	}
-	n := min(b.plan.Watchers, mayOpen())
+	n := min(b.plan.Watchers, measure.MayOpen())
 	if err := c.begin(ctx, max(1, n/b.plan.WatchersPerRun)); err != nil {
 		return err
 	}
-	before, err := h.dispatcher.usage()
+	before, err := h.Dispatcher.Usage()
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (b *bench) watchers(ctx context.Context, h *hall) (err error) {
 		return err
 	}
 	joined := time.Since(begun)
-	with, err := h.dispatcher.usage()
+	with, err := h.Dispatcher.Usage()
 	if err != nil {
 		return err
 	}
@@ -103,21 +105,21 @@ func (b *bench) watchers(ctx context.Context, h *hall) (err error) {
 
 // begin makes runs that are only queued, and publishes their first events.
 func (c *crowd) begin(ctx context.Context, runs int) error {
-	house, err := bus.Open(ctx, c.hall.nc, bus.Config{})
+	house, err := bus.Open(ctx, c.hall.Conn, bus.Config{})
 	if err != nil {
 		return err
 	}
 	logs := runlogs.New(house, runlogs.Config{})
 	for range runs {
-		t := task()
+		t := stage.Task()
 		t.ID = messages.NewID(time.Now())
-		if _, err := c.hall.client.Submit(ctx, t); err != nil {
+		if _, err := c.hall.Client.Submit(ctx, t); err != nil {
 			return err
 		}
 		run := dispatcher.Run(t.ID)
 		c.runs, c.heads, c.out = append(c.runs, run), append(c.heads, record.Head{}), append(c.out, logs.Open(run))
 	}
-	return c.publish(ctx, 1, &record.Started{Task: task(), Agent: agents()[0]}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1})
+	return c.publish(ctx, 1, &record.Started{Task: stage.Task(), Agent: stage.Agents()[0]}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1})
 }
 
 // publish publishes the events of an entry with records, for each run.
@@ -152,7 +154,7 @@ func (c *crowd) join(ctx context.Context, n int, deaf bool) error {
 	for i := range n {
 		group.Go(func() (err error) {
 			var d net.Dialer
-			if conns[i], err = d.DialContext(ctx, "tcp", strings.TrimPrefix(c.hall.url, "http://")); err != nil {
+			if conns[i], err = d.DialContext(ctx, "tcp", strings.TrimPrefix(c.hall.URL, "http://")); err != nil {
 				return fmt.Errorf("connect a watcher: %w", err)
 			}
 			run := c.runs[i%len(c.runs)]
@@ -235,9 +237,9 @@ func (c *crowd) finish(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until the streams have ended and the dispatcher is at rest again, and returns its usage then. Watchers
+// settled waits until the streams have ended and the dispatcher is at rest again, and returns its measure.Usage then. Watchers
 // that do not read are given up by their dispatcher only when it writes more than their connection holds; they leave.
-func (c *crowd) settled(ctx context.Context, goroutines int) (u usage, err error) {
+func (c *crowd) settled(ctx context.Context, goroutines int) (u measure.Usage, err error) {
 	for c.ended.Load() < c.want.Load() {
 		if err := pause(ctx); err != nil {
 			return u, fmt.Errorf("%d of %d streams have ended: %w", c.ended.Load(), c.want.Load(), err)
@@ -247,7 +249,7 @@ func (c *crowd) settled(ctx context.Context, goroutines int) (u usage, err error
 		_ = conn.Close()
 	}
 	for tries := 0; ; tries++ {
-		if u, err = c.hall.dispatcher.usage(); err != nil || u.Goroutines <= goroutines || tries == 100 {
+		if u, err = c.hall.Dispatcher.Usage(); err != nil || u.Goroutines <= goroutines || tries == 100 {
 			return u, err
 		}
 		if err := pause(ctx); err != nil {
