@@ -46,7 +46,7 @@ func (p *Process) commands() *cobra.Command {
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	run := p.runCommand()
-	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), run, p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand())
+	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), run, p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand(), p.initCommand())
 	root.AddCommand(cli.Version(p.Version, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
 	for _, c := range root.Commands() {
@@ -54,7 +54,9 @@ func (p *Process) commands() *cobra.Command {
 		case "keys":
 			c.AddCommand(keyset.Commands(keyset.Config{Environ: p.Environ, Raw: raw})...)
 		case "memory":
-			c.AddCommand(memory.Quality(p.Environ))
+			imports := memory.Import(p.connect, p.terminal(p.Stderr, p.Stdout))
+			cli.Complete(p.connect, imports)
+			c.AddCommand(imports, memory.Quality(p.Environ))
 		}
 	}
 	recorded := []*cobra.Command{replay.Command(p.connect, raw), policy.Command(p.connect, raw)}

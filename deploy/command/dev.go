@@ -17,6 +17,7 @@ import (
 func (p *Process) devCommand() *cobra.Command {
 	var cfg fleet.DevConfig
 	var readyFile string
+	var open bool
 	cmd := &cobra.Command{
 		Use: "dev", SuggestFor: []string{"start", "serve", "up"}, Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
 		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients in other\n" +
@@ -24,6 +25,9 @@ func (p *Process) devCommand() *cobra.Command {
 			"Environment variables, unless a flag is given:\n\n" + settings.Describe(&settings.Dev{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if open && p.env("LONGSHORE_CONSOLE") == "off" {
+				return usageError("--open: LONGSHORE_CONSOLE is off: unset it")
+			}
 			if err := removeReady(readyFile); err != nil {
 				return usageError("--ready-file: " + err.Error())
 			}
@@ -40,12 +44,15 @@ func (p *Process) devCommand() *cobra.Command {
 				}
 			}
 			sayReady(cmd, &cfg, dev)
+			if open {
+				p.openPages(cmd, pagesOf(&cfg, dev))
+			}
 			slots := 0
 			if !cfg.NoWorker {
 				slots = cfg.Slots
 				sayScripted(cmd, dev)
 			}
-			defer p.keepHeap(cmd.Context(), slots)()
+			defer p.keepHeap(cmd.Context(), cfg.MemoryLimit, slots)()
 			err = dev.Keep(cmd.Context(), &cfg)
 			if cmd.Context().Err() != nil {
 				sayStopping(cmd.ErrOrStderr(), dev.Held(), cfg.DrainTimeout, "at the next start")
@@ -61,6 +68,7 @@ func (p *Process) devCommand() *cobra.Command {
 	f.IntVar(&cfg.Slots, "slots", 0, "runs worked at once (default LONGSHORE_SLOTS)")
 	f.BoolVar(&cfg.NoWorker, "no-worker", false, "leave the worker out")
 	f.StringVar(&cfg.Agents, "agents", "", "folder with agent definitions")
+	f.BoolVar(&open, "open", false, "open the console in a browser: the program that BROWSER names, or the one of the desktop")
 	f.StringVar(&readyFile, "ready-file", "", "file to write the addresses to once everything accepts work")
 	return cmd
 }
@@ -87,12 +95,17 @@ func freeAddresses(cmd *cobra.Command, cfg *fleet.DevConfig) error {
 func sayReady(cmd *cobra.Command, cfg *fleet.DevConfig, dev *fleet.Dev) {
 	w := cmd.ErrOrStderr()
 	fmt.Fprintf(w, "longshore is ready: %s://%s, %s, %s\n", dev.Scheme, dev.API, dev.NATS, dev.Redis)
+	pages, links := pagesOf(cfg, dev), ""
+	if pages != "" {
+		fmt.Fprintf(w, "console: %s/\n", pages)
+		links = " LONGSHORE_CONSOLE_URL=" + pages
+	}
 	if !cfg.On() {
 		fmt.Fprintln(w, "Authentication is disabled: anyone who reaches these addresses may do everything, for every tenant.")
 	}
 	if render.IsTerminal(w) {
-		fmt.Fprintf(w, "\n  In another terminal:\n    export NATS_URL=%s\n    longshore run \"Say hello\"\n\n  HTTP API: %s://%s   Data: %s   Stop: Ctrl-C\n\n",
-			dev.NATS, dev.Scheme, dev.API, cfg.Dir)
+		fmt.Fprintf(w, "\n  In another terminal:\n    export NATS_URL=%s%s\n    longshore run \"Say hello\"\n\n  HTTP API: %s://%s   Data: %s   Stop: Ctrl-C\n\n",
+			dev.NATS, links, dev.Scheme, dev.API, cfg.Dir)
 	}
 }
 

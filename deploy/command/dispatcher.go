@@ -18,7 +18,7 @@ func (p *Process) dispatcherCommand() *cobra.Command {
 			if err := settings.Load(&s, p.Environ()); err != nil {
 				return err
 			}
-			defer p.keepHeap(cmd.Context(), 0)()
+			defer p.keepHeap(cmd.Context(), s.MemoryLimit, 0)()
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err

@@ -1,15 +1,24 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"runtime/debug"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/hostmemory"
+	"github.com/longshore-run/longshore/deploy/settings"
 )
 
-// keepHeap tunes the garbage collector until stop is called, unless the operator set GOGC.
-func (p *Process) keepHeap(ctx context.Context, slots int) (stop func()) {
+// keepHeap keeps the heap below the memory limit, and tunes the garbage collector until stop is called, unless the operator set GOMEMLIMIT
+// and GOGC.
+func (p *Process) keepHeap(ctx context.Context, s settings.MemoryLimit, slots int) (stop func()) {
+	before := debug.SetMemoryLimit(-1) // which only reads it
+	if p.env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(cmp.Or(s.Bytes, hostmemory.Limit()))
+	}
 	if p.env("GOGC") != "" {
-		return func() {}
+		return func() { debug.SetMemoryLimit(before) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -20,5 +29,6 @@ func (p *Process) keepHeap(ctx context.Context, slots int) (stop func()) {
 	return func() {
 		cancel()
 		<-done
+		debug.SetMemoryLimit(before)
 	}
 }

@@ -23,6 +23,8 @@ type runFlags struct {
 	attach, with, git                         []string
 	scratch                                   bool // the files are removed at the end
 	yes, overwrite                            bool // of what a fleet elsewhere has changed in the workspace
+	console                                   bool
+	page                                      string // where the console of the fleet in this process is, if it was asked for
 	ask                                       *report.Asker
 }
 
@@ -89,6 +91,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
 	flags.StringArrayVar(&f.with, "with", nil, render.WithHelp)
 	flags.StringArrayVar(&f.git, "git", nil, render.GitHelp)
+	flags.BoolVar(&f.console, "console", false, "print the address of the run in the console, which is served until the run has ended")
 	f.output.Register(cmd)
 	return cmd
 }
@@ -102,7 +105,7 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 		options.Ask = f.ask
 	}
 	if !f.process.fleetElsewhere() {
-		options.Ephemeral = true
+		options.Ephemeral, options.Console = true, f.page
 		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL or LONGSHORE_URL)"
 	}
 	return report.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output.JSON)

@@ -35,7 +35,10 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 		return nil, nil, err
 	}
 	sayScripted(cmd, dev)
-	letGo := f.process.keepHeap(cmd.Context(), cfg.Slots)
+	if f.console {
+		f.page = pagesOf(&cfg, dev)
+	}
+	letGo := f.process.keepHeap(cmd.Context(), cfg.MemoryLimit, cfg.Slots)
 	stop := func() error {
 		defer letGo()
 		if f.scratch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ func (f *runFlags) bringBack(cmd *cobra.Command, client *dispatcher.Client, dir 
 	write, err := f.wanted(cmd.Context(), out, n, failed)
 	switch {
 	case errors.Is(err, errNotAsked):
-		return render.Write(out, "Nothing was written, because "+err.Error()+": "+fetch+".\n")
+		return render.Write(out, "Nothing was written, because "+err.Error()+": "+fetch+". --yes writes the changes of a run that has completed.\n")
 	case err != nil:
 		return err
 	case !write:
@@ -68,7 +69,7 @@ func (f *runFlags) bringBack(cmd *cobra.Command, client *dispatcher.Client, dir 
 	if err := back.Apply(cmd.Context(), client, f.overwrite); err != nil {
 		return render.OneLine(err)
 	}
-	if err := render.Write(out, "Wrote "+render.Count(int64(n), "change")+" to "+render.Visible(f.workspace)+".\n"); err != nil {
+	if err := render.Write(out, "Wrote "+render.Count(int64(n), "change")+" to "+f.where()+".\n"); err != nil {
 		return err
 	}
 	if conflicts > 0 {
@@ -77,8 +78,17 @@ func (f *runFlags) bringBack(cmd *cobra.Command, client *dispatcher.Client, dir 
 	return nil
 }
 
+// where is the whole path of the folder: "." at the end of a sentence says nothing.
+func (f *runFlags) where() string {
+	path, err := filepath.Abs(f.workspace)
+	if err != nil {
+		path = f.workspace
+	}
+	return render.Visible(path)
+}
+
 // errNotAsked means that changes need an answer which is not given.
-var errNotAsked = errors.New("there is no terminal to ask on; --yes writes the changes of a run that has completed")
+var errNotAsked = errors.New("there is no terminal to ask on")
 
 // wanted reports whether n changes are to be written.
 func (f *runFlags) wanted(ctx context.Context, out io.Writer, n int, failed bool) (bool, error) {
@@ -90,7 +100,7 @@ func (f *runFlags) wanted(ctx context.Context, out io.Writer, n int, failed bool
 	case f.ask == nil:
 		return false, errNotAsked
 	}
-	question := "Write " + render.Count(int64(n), "change") + " to " + f.workspace + "?"
+	question := "Write " + render.Count(int64(n), "change") + " to " + f.where() + "?"
 	if failed {
 		question = "The run has not completed. " + question
 	}

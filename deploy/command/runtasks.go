@@ -23,6 +23,10 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 		return nil, usageError("--workspace goes with one task when the fleet is elsewhere: give one --file")
 	case (f.yes || f.overwrite) && (f.workspace == "" || !elsewhere):
 		return nil, usageError("--yes and --overwrite go with --workspace and a fleet elsewhere (NATS_URL or LONGSHORE_URL)")
+	case f.console && f.process.env("LONGSHORE_CONSOLE") == "off":
+		return nil, usageError("--console: LONGSHORE_CONSOLE is off: unset it")
+	case f.console && elsewhere && f.process.terminal(cmd.ErrOrStderr(), cmd.OutOrStdout()).Console == "":
+		return nil, usageError("--console: where the console of this fleet is, is not known: set LONGSHORE_CONSOLE_URL to its address")
 	}
 	if f.workspace != "" {
 		if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {

@@ -29,7 +29,7 @@ func (p *Process) workerCommand() *cobra.Command {
 			if s.Name == "" {
 				s.Name = fleet.WorkerName()
 			}
-			defer p.keepHeap(cmd.Context(), s.Slots)()
+			defer p.keepHeap(cmd.Context(), s.MemoryLimit, s.Slots)()
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err

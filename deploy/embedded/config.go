@@ -28,7 +28,7 @@ type Config struct {
 	RedisAddr string
 	// NoRedis leaves the Redis-compatible store out.
 	NoRedis bool
-	// SyncInterval is how often JetStream calls fsync, so how much a loss of power may take. Default 100 ms, and a
+	// SyncInterval is how often JetStream calls fsync, so how much a loss of power may take. Default 1 s, and a
 	// minute under the race detector.
 	SyncInterval time.Duration
 	// SyncAlways calls fsync before each acknowledgement. About ten times slower with many publishers.

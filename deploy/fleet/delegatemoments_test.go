@@ -171,7 +171,8 @@ func TestDelegateLogsAreDeleted(t *testing.T) {
 	root := w.submit("twins", func(task *messages.Task) { task.Agent = "delegates" })
 	first := w.model.next(t)
 	for i := range 2 {
-		if err := w.bus.Stream(bus.StreamRuns).Clear(t.Context(), ref(record.ChildRun(root, 1, i)).LogSubject()); err != nil {
+		child := ref(record.ChildRun(root, 1, i))
+		if err := w.bus.Partitions(bus.StreamRuns).Of(child).Clear(t.Context(), child.LogSubject()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages/bus"
@@ -64,6 +66,22 @@ func (w *town) awaitFollowers(t *testing.T, p *process, before map[string]bool, 
 	}
 }
 
+const asks = -1
+
+// awaitAsked waits until a process has asked for a result when there is one.
+func awaitAsked(t *testing.T, p *process, asked *nats.Subscription) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		m, err := asked.NextMsg(time.Until(end))
+		if err != nil {
+			t.Fatalf("%s asks for no result: %v", p.name, err)
+		}
+		if strings.HasSuffix(m.Subject, ".result") && bytes.Contains(m.Data, []byte(`"wait":`)) {
+			return
+		}
+	}
+}
+
 // What follows a run, and is stopped, says that the run continues, and ends as an interrupted command does.
 func TestStoppedCommandsDetach(t *testing.T) {
 	w := open(t, 30*time.Second, nil) // without a worker: runs stay queued
@@ -85,7 +103,7 @@ func TestStoppedCommandsDetach(t *testing.T) {
 	const follow = "Detached; run slow is still running. Follow: longshore watch slow. Stop: longshore cancel slow."
 	for name, tt := range map[string]struct {
 		args      []string
-		followers int
+		followers int    // asks: it asks for a result, and waits for the answer
 		said      string // when it has no follower: what it says once it follows
 		want      string
 	}{
@@ -93,7 +111,7 @@ func TestStoppedCommandsDetach(t *testing.T) {
 		"runs":          {[]string{"run", "--file", task, "--file", task}, 2, "", "Detached; runs "},
 		"watch":         {[]string{"watch", "slow"}, 1, "", follow},
 		"watch JSON":    {[]string{"watch", "slow", "-o", "json"}, 1, "", follow},
-		"result --wait": {[]string{"result", "slow", "--wait"}, 1, "", follow},
+		"result --wait": {[]string{"result", "slow", "--wait"}, asks, "", follow},
 		"logs -f":       {[]string{"logs", "slow", "-f"}, 1, "", follow},
 		"batch --wait": {
 			[]string{"batch", "submit", lines, "--id", "BATCH", "--wait"},
@@ -102,7 +120,7 @@ func TestStoppedCommandsDetach(t *testing.T) {
 		},
 		"eval": {
 			[]string{"eval", suite},
-			1, "",
+			asks, "",
 			"Detached; the runs of the suite that were submitted are still running. See them: longshore list. Stop one: longshore cancel ID.",
 		},
 	} {
@@ -114,11 +132,23 @@ func TestStoppedCommandsDetach(t *testing.T) {
 					args[i] = fill(a)
 				}
 				before := w.followers()
+				asked, err := w.nc.SubscribeSync("longshore.>")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = asked.Unsubscribe() }()
+				if err := w.nc.Flush(); err != nil {
+					t.Fatal(err)
+				}
 				p := spawn(t, name, env, binary, args...)
 				if tt.said != "" {
 					p.line(tt.said)
 				}
-				w.awaitFollowers(t, p, before, tt.followers)
+				if tt.followers == asks {
+					awaitAsked(t, p, asked)
+				} else {
+					w.awaitFollowers(t, p, before, tt.followers)
+				}
 				p.signal(sig)
 				if code := p.wait(); code != exitInterrupted {
 					t.Errorf("it ended with %d", code)

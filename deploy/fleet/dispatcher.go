@@ -99,21 +99,27 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	logs := runlogs.New(b, runlogs.Config{Sealer: ring})
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Bundles: s.Bundles})
 	stored, granted, kept := catalog.New(b), quotas.New(b, logs), retention.New(b, logs)
-	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
+	remembered, err := openLongTerm(s.LongTerm, &s.Policy, s.RedisURL, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = remembered.close() }()
+	inRedis, shutRedis, err := openCached(s.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = shutRedis() }()
 	operations := control.Operations()
 	svc := service.New(service.Config{
 		Operations: operations,
 
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Memory: remembered.served(),
-		Conn:   nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Files: files.NewSealed(b, ring), Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Uploads: s.Uploads(), Log: log,
+		Memory: remembered.served(), MemoryRules: memoryRules(&s.Policy),
+		Reach: reach(inRedis, ring),
+		Conn:  nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Files: files.NewSealed(b, ring), Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Uploads: s.Uploads(), Log: log,
 		PromptPolicy: withoutSecrets(redact), AgentPolicy: agentsWithoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)

@@ -119,6 +119,12 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 		if _, err := client.Wait(t.Context(), dispatcher.Run(ids[len(ids)-1])); err != nil {
 			t.Fatal(err)
 		}
+		if c.Index != settings.IndexNone {
+			eventually(t, "the run index has the run", func() bool {
+				list, err := client.Runs().List(t.Context(), dispatcher.RunFilter{Statuses: []messages.Status{messages.StatusCompleted}})
+				return err == nil && len(list.Runs) == len(ids)
+			})
+		}
 		for _, id := range ids {
 			r, err := client.Result(t.Context(), dispatcher.Run(id))
 			if err != nil || fmt.Sprint(r.Result) != "Done: "+planted["result"] {
@@ -140,6 +146,20 @@ func TestDataFolderIsEncrypted(t *testing.T) {
 	work(cfg(sealed, settings.Encryption{}), "one")
 	work(cfg(sealed, settings.Encryption{}), "one", "two")
 	work(cfg(plain, settings.Encryption{}), "one", "three") // it is converted
+	// With the run index, which is in the clear, the folder shows what the index is said to show, in its file alone.
+	indexed := t.TempDir()
+	shows := cfg(indexed, settings.Encryption{})
+	shows.Index = settings.IndexAuto
+	work(shows, "one")
+	shown := map[string]bool{}
+	for _, found := range planted.In(t, indexed) {
+		if shown[found.Place] = true; !strings.HasPrefix(filepath.Base(found.File), "index.db") || found.Place != "task" && found.Place != "result" {
+			t.Errorf("with the run index %s", found)
+		}
+	}
+	if !shown["task"] || !shown["result"] {
+		t.Errorf("the run index shows %v: the test looks in the wrong place", shown)
+	}
 	for _, dir := range []string{sealed, plain} {
 		for _, found := range planted.In(t, dir) {
 			if dir == sealed || found.Place != "memory" { // what was remembered before stays as it was stored

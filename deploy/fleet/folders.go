@@ -29,7 +29,11 @@ func claimFolders(s *settings.Worker, b *bus.Bus, keys files.Sealer, version str
 
 // repositories gets what tasks name of git servers, as far as the settings allow it.
 func repositories(s *settings.Worker, version string) (*repository.Client, error) {
-	cfg := repository.Config{Hosts: s.GitHosts, Store: s.Granted().Credentials, Dir: filepath.Clean(s.Workspaces), Version: version}
+	ca, err := s.GitCertificates()
+	if err != nil {
+		return nil, err
+	}
+	cfg := repository.Config{Hosts: s.GitHosts, CA: ca, Store: s.Granted().Credentials, Dir: filepath.Clean(s.Workspaces), Version: version}
 	for _, c := range s.RepositoryCredentials() {
 		cfg.Credentials = append(cfg.Credentials, repository.Credential{Tenant: c.Tenant, Name: c.Name})
 	}

@@ -35,8 +35,14 @@ var _ server.Logger = (*guarded)(nil)
 // startGuarded reads the configuration as nats-server does. More users are added to the account of the fleet.
 func startGuarded(t *testing.T, more ...*server.User) *guarded {
 	t.Helper()
+	return startGuardedBy(t, guardedConfig(t), more...)
+}
+
+// startGuardedBy is startGuarded with a changed copy of the configuration.
+func startGuardedBy(t *testing.T, config string, more ...*server.User) *guarded {
+	t.Helper()
 	g := &guarded{t: t}
-	opts, err := server.ProcessConfigFile(guardedConfig(t))
+	opts, err := server.ProcessConfigFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}

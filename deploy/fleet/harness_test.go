@@ -190,6 +190,9 @@ func (w *town) toolWorker(name string, env ...string) *process {
 func (w *town) workerEnv(name string) []string {
 	env := append(w.model.env(apiKey),
 		"NATS_URL="+w.nats, "REDIS_URL="+w.redis, "LONGSHORE_WORKER="+name, "LONGSHORE_WORKSPACES="+w.dir)
+	if len(name)%2 == 0 { // some fleets have both
+		env = append(env, "LONGSHORE_EVENT_BUNDLES=true")
+	}
 	if w.keyset != "" {
 		env = append(env, "LONGSHORE_ENCRYPTION=on", "LONGSHORE_KEYSET="+w.keyset)
 	}

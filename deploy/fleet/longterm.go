@@ -32,6 +32,7 @@ const (
 type longTerm struct {
 	store *longterm.Measured
 	model string // that gives texts vectors; empty: none does
+	meter longterm.Meter
 	shut  []func() error
 	log   *slog.Logger
 
@@ -39,8 +40,8 @@ type longTerm struct {
 	err error // why the last sweep failed
 }
 
-// openLongTerm opens what the settings name. It does not connect: the store works as soon as its server does.
-func openLongTerm(s settings.LongTerm, redisURL string, ring *keyring.Keyring, log *slog.Logger) (*longTerm, error) {
+// openLongTerm opens what the settings name, for what the policy lets it hold. It does not connect: the store works as soon as its server does.
+func openLongTerm(s settings.LongTerm, p *settings.Policy, redisURL string, ring *keyring.Keyring, log *slog.Logger) (*longTerm, error) {
 	m := &longTerm{log: log}
 	limits := longterm.Limits{Items: s.MemoryItems, Bytes: s.MemoryBytes}
 	var store longterm.Store
@@ -74,9 +75,9 @@ func openLongTerm(s settings.LongTerm, redisURL string, ring *keyring.Keyring, l
 	}
 	m.shut = append(m.shut, func() error { shut(); return nil })
 	if by != nil {
-		store, m.model = longterm.Embedded(store, by), by.Model()
+		store, m.model = longterm.Embedded(store, m.meter.Of(by)), by.Model()
 	}
-	m.store = longterm.Measure(store)
+	m.store = longterm.Measure(longterm.Retained(store, memoryRetention(p)))
 	return m, nil
 }
 
@@ -201,6 +202,8 @@ func (m *longTerm) metrics(to *observability.Metrics) error {
 		to.Counter("longterm_written_items_total", "Items that were written to long-term memory.", count(func(c longterm.Counts) uint64 { return c.Written })),
 		to.Counter("longterm_written_bytes_total", "Bytes of the items that were written to long-term memory.", count(func(c longterm.Counts) uint64 { return c.Bytes })),
 		to.Counter("longterm_deleted_items_total", "Items that were deleted from long-term memory.", count(func(c longterm.Counts) uint64 { return c.Deleted })),
+		to.Counter("longterm_embedding_calls_total", "Requests for vectors of long-term memory that were answered.", func() float64 { return float64(m.meter.Total().Calls) }),
+		to.Counter("longterm_embedding_tokens_total", "Tokens of the texts of those requests.", func() float64 { return float64(m.meter.Total().Tokens) }),
 		to.Counter("longterm_evicted_items_total", "Items of long-term memory that had expired and were removed.", count(func(c longterm.Counts) uint64 { return c.Evicted })),
 	)
 }

@@ -2,10 +2,15 @@ package fleet
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/longshore-run/longshore/deploy/hostmemory"
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/worker/memorylimit"
 )
 
 // The heap may become this large before it is collected: the base and what each slot of a worker adds, which is twice
@@ -18,8 +23,13 @@ const (
 	usualPercent = 100
 )
 
-// lookAtHeap is how often KeepHeap looks.
-const lookAtHeap = 100 * time.Millisecond
+// How often KeepHeap looks: from the one to the other, twice as long after each look at which next to nothing had been allocated.
+// However long it waits, it looks once more after each collection.
+const (
+	lookAtHeap    = 100 * time.Millisecond
+	longestLook   = 10 * time.Second
+	nextToNothing = 1 << 20
+)
 
 // KeepHeap collects the garbage of a worker, or with no slots of a dispatcher, when that costs least, until ctx ends. The
 // heap may grow to the size that fits the slots, however little of it lives; where more than half of that lives it is
@@ -31,15 +41,24 @@ func KeepHeap(ctx context.Context, slots int) {
 	goal := uint64(baseHeap + slots*slotHeap)
 	before := debug.SetGCPercent(gcPercent(goal, heap{}))
 	defer debug.SetGCPercent(before)
-	ticker := time.NewTicker(lookAtHeap)
-	defer ticker.Stop()
+	collected := make(chan struct{}, 1)
+	afterCollection(collected)
+	wait := lookAtHeap
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for last := (heap{}); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-collected:
+			afterCollection(collected)
+		case <-timer.C:
 		}
 		now := readHeap()
+		if wait = min(2*wait, longestLook); now.allocated-last.allocated > nextToNothing {
+			wait = lookAtHeap
+		}
+		timer.Reset(wait)
 		if now.cycles != last.cycles {
 			debug.SetGCPercent(gcPercent(goal, now))
 		}
@@ -48,6 +67,17 @@ func KeepHeap(ctx context.Context, slots int) {
 		}
 		last = now
 	}
+}
+
+// afterCollection sends on a channel, unless it is full, after the next collection.
+func afterCollection(collected chan struct{}) {
+	witness := new([16]byte) // of a size that shares no block with others
+	runtime.AddCleanup(witness, func(collected chan struct{}) {
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+	}, collected)
 }
 
 // heap is the state of the heap, in bytes.
@@ -90,4 +120,25 @@ func (h heap) idle(last heap, goal uint64) bool {
 		enough = 4   // a quarter of what it may grow by
 	)
 	return h.allocated-last.allocated < goal/little && goal > 2*h.live && h.used > h.live+(goal-h.live)/enough
+}
+
+// budgetOf is what of a worker's memory runs may hold as far as they are counted: the rest is garbage that is not collected yet, and what
+// the worker itself takes.
+func budgetOf(limit int64) int64 { return limit - limit/3 }
+
+// RunBudget is what the runs of a worker may hold together. Without a limit for its process that is a part of what Go was told, or of what
+// the machine has.
+func RunBudget(l settings.MemoryLimit) *memorylimit.Budget {
+	return memorylimit.New(budgetOf(memoryLimit(l)))
+}
+
+// memoryLimit is how much memory the process may take, in bytes: as the operator says, or else as Go was told.
+func memoryLimit(s settings.MemoryLimit) int64 {
+	if s.Bytes > 0 {
+		return s.Bytes
+	}
+	if told := debug.SetMemoryLimit(-1); told < math.MaxInt64 { // which only reads it
+		return told
+	}
+	return hostmemory.Limit()
 }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/circuit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/governor"
 	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/openai"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -164,4 +166,35 @@ func modelMetrics(m *observability.Metrics, p model.Provider) error {
 		}
 		return float64(n)
 	})
+}
+
+// modelStates tells how calls of models go, if the provider knows, and what they are limited to; nil limits: to nothing.
+func modelStates(p model.Provider, limits func(provider, model string) governor.Limits) func() []messages.ModelState {
+	r, ok := p.(interface{ Health() []model.Health })
+	if !ok {
+		return nil
+	}
+	return func() []messages.ModelState {
+		all := r.Health()
+		all = all[:min(len(all), messages.MaxWorkerModels)]
+		out := make([]messages.ModelState, len(all))
+		for i, h := range all {
+			s := messages.ModelState{
+				Provider: h.Endpoint, Model: h.Model, Circuit: string(h.State), Failures: h.Failures, Answered: h.Answered, Failed: h.Failed,
+				P50: h.P50.Milliseconds(), P95: h.P95.Milliseconds(),
+			}
+			if h.Failures > 0 {
+				s.Last = (&model.Error{Class: h.Last}).Code()
+			}
+			if h.State != circuit.Closed {
+				s.Until = &h.Until
+			}
+			if limits != nil {
+				l := limits(h.Endpoint, h.Model)
+				s.RequestsPerMinute, s.TokensPerMinute, s.InFlight = l.RPM, l.TPM, l.InFlight
+			}
+			out[i] = s
+		}
+		return out
+	}
 }

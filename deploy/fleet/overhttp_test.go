@@ -69,11 +69,12 @@ func openOverHTTP(t *testing.T) *overHTTP {
 	return h
 }
 
-// start starts the fleet, with its HTTP API at an address.
-func (h *overHTTP) start(addr string) *process {
+// start starts the fleet, with its HTTP API at an address and more in its environment.
+func (h *overHTTP) start(addr string, more ...string) *process {
 	h.t.Helper()
 	t, ready := h.t, filepath.Join(h.dir, "ready.json")
-	dev := spawn(t, "dev", []string{"LONGSHORE_AUTH=on", "LONGSHORE_ACK_WAIT=2s", "LONGSHORE_SCRIPT=" + filepath.Join(h.dir, "script.yaml")}, binary, "dev",
+	env := append([]string{"LONGSHORE_AUTH=on", "LONGSHORE_ACK_WAIT=2s", "LONGSHORE_SCRIPT=" + filepath.Join(h.dir, "script.yaml")}, more...)
+	dev := spawn(t, "dev", env, binary, "dev",
 		"--data", filepath.Join(h.dir, "data"), "--addr", addr, "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0", "--ready-file", ready)
 	dev.line("longshore is ready: ")
 	data, err := os.ReadFile(ready)
@@ -193,6 +194,16 @@ func TestCommandsOverHTTP(t *testing.T) {
 	}
 	h.do("memory rm facts crane berth", "2 of 2 items removed")
 	h.refused("memory show facts berth")
+	guide := h.file("berths.md", "# Berths\n\nBerth 7 is closed until Friday.\n")
+	h.do("memory import " + guide + " --collection guides")
+	h.same("memory search guides closed -o json")
+	h.do("memory put facts known pays-late --subject person-1")
+	whose := h.do("submit about-a-person --label subject=person-1")
+	h.do("watch "+whose, "")
+	h.do("memory export --subject person-1 -o " + filepath.Join(h.dir, "person.tar.gz"))
+	h.same("memory delete --subject person-1 --dry-run")
+	h.do("memory delete --subject person-1 --yes", "subject person-1 of tenant default: 1 run, 1 item of long-term memory, 0 sessions erased")
+	h.refused("status " + whose)
 
 	// Agents, prompts, schedules.
 	people := h.file("people.yaml", "apiVersion: longshore.run/v1\nkind: Agent\nmetadata: {name: people}\nspec: {tools: [ask_human, write_file], approve: {always: [write_file]}}\n")
@@ -299,7 +310,7 @@ func TestCommandsOverHTTP(t *testing.T) {
 		t.Errorf("it is no run of the key's tenant: %+v", got)
 	}
 	for command, want := range map[string]string{
-		"pause agent people": "role", "status " + own + " --tenant other": "tenant", "drain x": "role", "keys api list": "role",
+		"pause agent people": "role", "memory delete --subject x --yes": "role", "status " + own + " --tenant other": "tenant", "drain x": "role", "keys api list": "role",
 	} {
 		if got := call(t, theirs.http, strings.Split(command, " ")...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s with the key of a submitter: %+v", command, got)
@@ -321,7 +332,7 @@ func notOverHTTP() map[string]string {
 		"agents schema": offline, "memory quality": offline, "audit export": offline, "audit key": offline, "audit verify": offline, "keys control": offline, "keys generate": offline, "keys rotate add": offline, "keys rotate promote": offline,
 		"prices import": offline, "prices list": offline, "tools list": offline, "tools pin": offline, "version": offline, "webhook-key": offline,
 		"keys status": streams, "keys rotate tenants": streams, "keys rotate retire": streams, "keys destroy": streams, "keys renew": streams,
-		"doctor": streams, "doctor files": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,
+		"init": streams, "doctor": streams, "doctor files": streams, "doctor runs": streams, "audit run": streams, "audit fetch": streams,
 	}
 }
 

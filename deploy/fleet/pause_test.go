@@ -173,7 +173,7 @@ func (w *town) claims(run messages.Ref) (out []claim) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	runs, err := js.Stream(w.t.Context(), bus.StreamRuns)
+	runs, err := js.Stream(w.t.Context(), w.bus.Partitions(bus.StreamRuns).NameOf(run))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"runs.acme.r.log", "events.acme.r.run_finished", "blobs.acme.r.h.0-1", "dead.acme.a.r", "tasks.wake.acme.r", "nudge.acme.r",
 				"$KV.AGENTS.a", "$KV.SESSIONS.acme.s", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS",
 				"logs.acme.r", "$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
-				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS", "$KV.KEYRING.acme", "$JS.API.STREAM.MSG.DELETE.KV_KEYRING",
+				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS", "$JS.API.STREAM.MSG.DELETE.KV_KEYRING",
 				"longshore.status", "longshore.cancel", "+longshore.>", "+tasks.>", "+_INBOX_worker.>", "+>",
 				"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.OBJ_AUDIT.$O.AUDIT.M.x",
 				"$JS.API.STREAM.CREATE.OBJ_AUDIT", "$O.OTHER.M.x", "$JS.API.STREAM.CREATE.OBJ_OTHER", "$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
@@ -126,7 +126,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 			[]string{
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
 				"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r", "nudge.acme.r", "rates.fleet:site.calls.60-1", "rates.acme.starts.1",
-				"+nudge.*.*", "+_INBOX_worker.>", "workers.seen.w", "+workers.seen.*", "$JS.API.STREAM.MSG.GET.ROSTER", "$KV.KEYRING.acme", "$JS.API.STREAM.MSG.GET.KV_KEYRING",
+				"+nudge.*.*", "+_INBOX_worker.>", "workers.seen.w", "+workers.seen.*", "$JS.API.STREAM.MSG.GET.ROSTER", "$KV.KEYRING.acme", "$JS.API.STREAM.MSG.GET.KV_KEYRING", "open.head", "$JS.API.STREAM.MSG.DELETE.OPEN",
 			},
 			slices.Concat(copies, reads, asks, decides, []string{
 				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",
@@ -134,7 +134,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.SPEND", "_INBOX_dispatcher.x.y", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
 				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
 				"batches.acme.b.line.t", "runs.acme.r.other", "rates.acme.submits.1", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x",
-				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",
+				"$JS.API.STREAM.PURGE.OPEN", "+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",
 			}),
 		},
 		"dispatcher": {

@@ -1,9 +1,13 @@
 package fleet_test
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,20 +28,36 @@ const recallScript = `scenes:
 // devFleet is a fleet in one process with a script and the memory tools.
 func devFleet(t *testing.T, text string) *dispatcher.Client {
 	t.Helper()
+	return devFleetWith(t, text, "")
+}
+
+// devFleetWith is devFleet with long-term memory in another place.
+func devFleetWith(t *testing.T, text, memory string) *dispatcher.Client {
+	t.Helper()
+	_, client := devFleetOf(t, text, memory, "", "")
+	return client
+}
+
+// devFleetOf is devFleet with long-term memory in another place, what the memory tools are granted, and the spec of a policy file.
+func devFleetOf(t *testing.T, text, memory, granted, rules string) (*fleet.Dev, *dispatcher.Client) {
+	t.Helper()
+	const version = "apiVersion: longshore.run/v1\n"
 	dir := t.TempDir()
-	script, tools := filepath.Join(dir, "script.yaml"), filepath.Join(dir, "tools.yaml")
-	for name, text := range map[string]string{script: text, tools: "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n  memory: {}\n"} {
+	script, tools, policy := filepath.Join(dir, "script.yaml"), filepath.Join(dir, "tools.yaml"), filepath.Join(dir, "policy.yaml")
+	for name, text := range map[string]string{
+		script: text, tools: version + "kind: Tools\nspec: {memory: {" + granted + "}}\n", policy: version + "kind: Policy\nspec: {" + rules + "}\n",
+	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var read settings.Dev
-	if err := settings.Load(&read, []string{"LONGSHORE_TOOLS=" + tools}); err != nil {
+	if err := settings.Load(&read, []string{"LONGSHORE_TOOLS=" + tools, "LONGSHORE_POLICY=" + policy}); err != nil {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
 		Dir: filepath.Join(dir, "data"), Abrupt: true, Log: testLog(t, "dev"),
-		Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: settings.Models{Script: script}, Tools: read.Tools},
+		Dev: settings.Dev{Runs: settings.Runs{Slots: 2, MaxAttempts: 5, ModelTimeout: time.Minute}, Models: settings.Models{Script: script}, Tools: read.Tools, Policy: read.Policy, LongTerm: settings.LongTerm{Memory: memory}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +71,7 @@ func devFleet(t *testing.T, text string) *dispatcher.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return dev, client
 }
 
 // worked is the result of a task that completed.
@@ -93,6 +113,48 @@ func TestRunsBeginWithWhatOthersKept(t *testing.T) {
 	}
 	if others := worked(t, client, "other", question); len(others.Provenance.Memories) != 0 || others.Diagnostics != nil {
 		t.Errorf("another agent's run: %+v, %+v", others.Provenance, others.Diagnostics)
+	}
+}
+
+// While long-term memory is away, or does not answer, a call of its tools fails and says so to the model, and the run begins and completes without
+// it; what clients ask is refused with a status that says to ask again.
+func TestRunsWithoutTheirMemory(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	for name, addr := range map[string]string{"away": fmt.Sprintf("127.0.0.1:%d", freePort(t)), "silent": silent.Addr().String()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := devFleetWith(t, recallScript, "postgres://user@"+addr+"/memory?sslmode=disable")
+			def := messages.Definition{Name: "harbour", Tools: []string{"remember"}, Memory: &messages.MemoryPolicy{Recall: &messages.RecallPolicy{}}}
+			if _, err := client.Agents().Apply(t.Context(), def, "", nil); err != nil {
+				t.Fatal(err)
+			}
+			r := worked(t, client, "harbour", "Remember where the ferry leaves.")
+			if len(r.MemoryDeltas) > 0 || r.Result != "Kept." || r.Diagnostics == nil {
+				t.Errorf("%+v", r)
+			}
+			run := messages.Ref{Tenant: messages.DefaultTenant, Run: r.ID}
+			told := map[string]string{}
+			for e, err := range client.Watch(t.Context(), run) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				told[e.Name()] = string(e.Data)
+			}
+			if said := told[messages.EventToolExecutionEnd]; !strings.Contains(said, `"isError":true`) || !strings.Contains(said, "The memory does not answer now.") || !strings.Contains(said, string(messages.CodeToolFailed)) {
+				t.Errorf("the call: %s", said)
+			}
+			if said := told[messages.EventMemoryRecalled]; !strings.Contains(said, `"memories":[],"error":"`) {
+				t.Errorf("the search: %s", said)
+			}
+			if _, err := client.Memory().Collections(t.Context(), messages.DefaultTenant); !errors.Is(err, dispatcher.ErrMemoryAway) {
+				t.Errorf("a request: %v", err)
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ func conversations(s settings.Worker, keys memory.Sealer, log *slog.Logger) (_ *
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	kept, err := memory.New(rdb, memory.Config{Prefix: "longshore:session", TTL: s.MemoryTTL, Sealer: keys, Log: log})
+	kept, err := memory.New(rdb, memory.Config{Prefix: memory.SessionPrefix, TTL: s.MemoryTTL, Sealer: keys, Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open memory of sessions: %w", err)
 	}

@@ -22,7 +22,7 @@ func TestStopInTheMidstOfASweep(t *testing.T) {
 	line := newTap(t, w.nats, func(m published) verdict {
 		switch {
 		case !asked.Load():
-		case m.Subject == "$JS.API.STREAM.INFO.RUNS" && strings.Contains(m.Body, `"runs.*.*.log"`):
+		case strings.HasPrefix(m.Subject, "$JS.API.CONSUMER.CREATE.RUNS.") && strings.Contains(m.Body, `"runs.*.*.log"`):
 			listed.Store(true)
 		case listed.Load() && strings.HasPrefix(m.Subject, "$JS.API.STREAM.MSG.GET."):
 			return defers // forever: the sweep does not get further, however fast it is

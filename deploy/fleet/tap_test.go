@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +31,15 @@ type tap struct {
 
 // published is a message on its way to the server.
 type published struct {
-	Subject string
+	Subject string // with RUNS in place of a partition of it
 	Body    string // headers included
 }
+
+// ofPartition finds what in a subject names a partition.
+var ofPartition = regexp.MustCompile(`^part\.\d+\.\d+\.|(\.RUNS)_\d+`)
+
+// undivided is a subject as it is in a fleet whose logs are in one stream.
+func undivided(subject string) string { return ofPartition.ReplaceAllString(subject, "$1") }
 
 // verdict is what becomes of a message.
 type verdict int
@@ -169,7 +176,7 @@ func readFrame(in *bufio.Reader) (frame []byte, msg *published, err error) {
 	if _, err := io.ReadFull(in, body); err != nil {
 		return nil, nil, err
 	}
-	return append(line, body...), &published{args[1], string(body[:size])}, nil
+	return append(line, body...), &published{undivided(args[1]), string(body[:size])}, nil
 }
 
 // all is what was published so far.

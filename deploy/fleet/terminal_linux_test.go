@@ -89,7 +89,7 @@ func TestDevOnATerminal(t *testing.T) {
 			dev := foreground(t, append(model.env(apiKey), tc.env...), "dev", "--data", data,
 				"--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0")
 			dev.waitFor("Stop: Ctrl-C\r\n")
-			banner := regexp.MustCompile(`\r\n\r\n  In another terminal:\r\n    export (NATS_URL=nats://127\.0\.0\.1:\d+)\r\n    longshore run "Say hello"\r\n\r\n` +
+			banner := regexp.MustCompile(`\r\n\r\n  In another terminal:\r\n    export (NATS_URL=nats://127\.0\.0\.1:\d+) LONGSHORE_CONSOLE_URL=http://127\.0\.0\.1:\d+\r\n    longshore run "Say hello"\r\n\r\n` +
 				`  HTTP API: (http://127\.0\.0\.1:\d+)   Data: (\S+)   Stop: Ctrl-C\r\n`).FindStringSubmatch(dev.Shown())
 			if banner == nil || banner[3] != data {
 				t.Fatalf("the banner is %q", banner)
@@ -139,7 +139,7 @@ func TestDevInAPipe(t *testing.T) {
 		}
 		if json.Valid([]byte(line)) {
 			entries++
-		} else if !strings.HasPrefix(line, "longshore is ready: ") && !strings.HasPrefix(line, "Authentication is disabled: ") &&
+		} else if !strings.HasPrefix(line, "longshore is ready: ") && !strings.HasPrefix(line, "console: ") && !strings.HasPrefix(line, "Authentication is disabled: ") &&
 			!strings.HasPrefix(line, "No model is configured: ") && !strings.HasPrefix(line, "Stopping: ") {
 			t.Errorf("it writes %q, which is no log entry", line)
 		}

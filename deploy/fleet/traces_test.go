@@ -68,7 +68,7 @@ func TestTraceOfATree(t *testing.T) {
 	t.Parallel()
 	collector := tracestest.Start(t)
 	w, _ := openTree(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
-	w.worker("w")
+	w.worker("ww")
 	delegates := func(task *messages.Task) { task.Agent, task.Traceparent = "delegates", submitter }
 	root := w.watch(w.submit("root", delegates))
 	for range 2 {

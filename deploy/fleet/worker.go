@@ -32,6 +32,7 @@ import (
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
+	"github.com/longshore-run/longshore/worker/memorylimit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -101,8 +102,8 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if parts.guard != nil {
 		parts.guard.sealer.keys.Store(ring)
 	}
-	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes})
-	remembered, err := openLongTerm(s.LongTerm, s.RedisURL, ring, said.of("memory"))
+	logs := runlogs.New(b, runlogs.Config{Sealer: ring, Inline: s.BlobBytes, Bundles: s.Bundles})
+	remembered, err := openLongTerm(s.LongTerm, &s.Policy, s.RedisURL, ring, said.of("memory"))
 	if err != nil {
 		return err
 	}
@@ -168,6 +169,13 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return fmt.Errorf("LONGSHORE_WORKER_LABELS: %w", err)
 	}
+	budget := RunBudget(s.MemoryLimit)
+	for _, name := range set.Names() {
+		if weight := set.Weight(name); weight > budget.Share() {
+			log.WarnContext(ctx, "calls of a tool may hold more memory than a run may have, and end their runs: lower its limit or raise LONGSHORE_MEMORY_LIMIT",
+				"tool", name, "bytes", weight, "share", budget.Share())
+		}
+	}
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Life: life, Fleet: seen, Controller: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
@@ -181,16 +189,16 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		},
 		Prices: table, Conversations: cache(spoken), Memory: remembered.kept(),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
-		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, AgentHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels,
+		Policies: policies(&s.Policy, parts.Minute), Hooks: parts.Hooks, AgentHook: hook, Secrets: redact, Rates: granted, Quotas: granted, Labels: labels, Budget: budget,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Logs: logs, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
-		Roster: seen, Tools: set.Names, Labels: labels, Alone: parts.alone,
+		Roster: seen, Tools: set.Names, Specs: set.Described, Models: modelStates(parts.Model, limitsOf(s.Models)), Labels: labels, Alone: parts.alone, Memory: budget,
 	})
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), toolMetrics(metrics, set), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics), remembered.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, logs, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), budgetMetrics(metrics, budget), toolMetrics(metrics, set), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics), remembered.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -330,6 +338,16 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	stat("memory_dropped_total", "States not written.", func(s memory.Stats) uint64 { return s.Dropped })
 	stat("memory_errors_total", "Failures of short-term memory.", func(s memory.Stats) uint64 { return s.Errors })
 	return errors.Join(errs...)
+}
+
+// budgetMetrics are about the memory of runs.
+func budgetMetrics(m *observability.Metrics, b *memorylimit.Budget) error {
+	return errors.Join(
+		m.Gauge("worker_memory_limit_bytes", "Bytes of memory that runs may hold together.", func() float64 { return float64(b.Stats().Limit) }),
+		m.Gauge("worker_memory_used_bytes", "Bytes of memory that runs hold, as far as they are counted.", func() float64 { return float64(b.Stats().Used) }),
+		m.Gauge("worker_memory_waiting", "Runs that wait for memory.", func() float64 { return float64(b.Stats().Waiting) }),
+		m.Counter("worker_memory_waits_total", "Waits of runs for memory.", func() float64 { return float64(b.Stats().Waits) }),
+	)
 }
 
 // toolMetrics are what no event shows of tool calls: an event holds the beginning of a result, or none of it.

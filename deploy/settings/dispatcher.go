@@ -14,9 +14,12 @@ type Dispatcher struct {
 	Logs
 	Serving
 	LogStore
+	Events
 	Encryption
 	LongTerm
-	RedisURL     string        `env:"REDIS_URL"                  help:"where long-term memory is if LONGSHORE_MEMORY says redis: redis:// or rediss://, or the word none" secret:"true"`
+	Policy
+	MemoryLimit
+	RedisURL     string        `env:"REDIS_URL"                  help:"where workers keep what is erased with a run, and long-term memory if LONGSHORE_MEMORY says redis: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	Replicas     int           `env:"LONGSHORE_REPLICAS"         envDefault:"1"    help:"copies of each stream: 1, 3 or 5"`
@@ -45,7 +48,7 @@ func (s *Dispatcher) Uploads() files.UploadLimits {
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Serving.Check(), s.LogStore.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Serving.Check(), s.LogStore.Check(), s.LongTerm.Check(), s.MemoryLimit.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {

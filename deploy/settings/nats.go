@@ -63,6 +63,7 @@ type Client struct {
 	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"whether the NATS user is limited to LONGSHORE_TENANT"`
 	API    string `env:"LONGSHORE_URL"         help:"the address of a dispatcher's HTTP API, such as https://longshore.example.com, instead of NATS_URL"`
 	Key    string `env:"LONGSHORE_API_KEY"     secret:"true" help:"an API key or a JWT, for LONGSHORE_URL"`
+	Links
 }
 
 // localNATS is where `longshore dev` has NATS: the default of a client.
@@ -70,6 +71,9 @@ const localNATS = "nats://127.0.0.1:4222"
 
 // Check returns an *Error.
 func (s *Client) Check() error {
+	if err := s.Links.Check(); err != nil {
+		return err
+	}
 	switch {
 	case s.API != "" && s.URL != "":
 		return Errorf("LONGSHORE_URL and NATS_URL are both set: unset one, they may be two fleets")
@@ -97,4 +101,9 @@ func NeedNATS(environ []string, reason string) error {
 		return Errorf("LONGSHORE_URL is set: %s, so unset it and set NATS_URL", reason)
 	}
 	return nil
+}
+
+// Events says how a process publishes the events of runs.
+type Events struct {
+	Bundles bool `env:"LONGSHORE_EVENT_BUNDLES" envDefault:"false" help:"publish events of a run that come together as one message, which costs less; readers of EVENTS must know of it"`
 }

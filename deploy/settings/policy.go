@@ -19,7 +19,8 @@ const (
 	maxPolicyTenants = 10_000
 )
 
-// Policy is the rules that a worker's operator sets for all runs, and for those of single tenants.
+// Policy is the rules that an operator sets for all runs, and for those of single tenants. Workers hold runs to them, and dispatchers what clients
+// write to long-term memory.
 type Policy struct {
 	PolicyFile string `env:"LONGSHORE_POLICY" help:"YAML file with rules for all runs and for those of tenants: tools, hosts, content, approvals (default: none)"`
 

@@ -65,6 +65,13 @@ func TestWrongPolicyFiles(t *testing.T) {
 		"a nameless rate":    {"  tenants: {acme: {rates: [{tool: http_get, perMinute: 1}]}}", "spec.tenants.acme.rates[0].name: "},
 		"a subject for rate": {"  fleet: {rates: [{name: 'a.>', tool: http_get, perMinute: 1}]}", "spec.fleet.rates[0].name: "},
 		"two rates, a name":  {"  fleet: {rates: [{name: a, tool: x, perMinute: 1}, {name: a, tool: y, perMinute: 1}]}", "spec.fleet.rates[1].name: another rate has it"},
+		"keeping any":        {"  fleet: {retain: [{for: 1h}]}", "spec.fleet.retain[0].collection: must be a collection's name"},
+		"keeping a poem":     {"  fleet: {retain: [{collection: 'a b*', for: 1h}]}", "spec.fleet.retain[0].collection: must be a collection's name"},
+		"keeping a*b":        {"  fleet: {retain: [{collection: 'a*b', for: 1h}]}", "spec.fleet.retain[0].collection: must be a collection's name"},
+		"keeping no while":   {"  tenants: {acme: {retain: [{collection: a}]}}", "spec.tenants.acme.retain[0].for: must be 1s to 876000h"},
+		"keeping an instant": {"  fleet: {retain: [{collection: a, for: 999ms}]}", "spec.fleet.retain[0].for: must be 1s to 876000h"},
+		"keeping for ever":   {"  fleet: {retain: [{collection: a, for: 876001h}]}", "spec.fleet.retain[0].for: must be 1s to 876000h"},
+		"keeping 30 days":    {"  fleet: {retain: [{collection: a, for: 30d}]}", "spec.fleet.retain[0].for: must be a duration"},
 		"an action":          {"  fleet: {content: [{name: a, category: email, action: burn}]}", "spec.fleet.content[0].action: must be redact or block"},
 	} {
 		t.Run(name, func(t *testing.T) {

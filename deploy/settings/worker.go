@@ -18,8 +18,10 @@ type Worker struct {
 	Git
 	Tools
 	Policy
+	Events
 	Encryption
 	LongTerm
+	MemoryLimit
 	RedisURL string `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, redis+sentinel:// for Sentinel, or the word none" secret:"true"`
 	HTTPAddr string `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name     string `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
@@ -32,7 +34,7 @@ type Worker struct {
 
 // Check returns an *Error.
 func (s *Worker) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Git.Check(), s.LongTerm.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Git.Check(), s.LongTerm.Check(), s.MemoryLimit.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {

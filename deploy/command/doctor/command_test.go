@@ -44,7 +44,7 @@ func TestHealthyFleet(t *testing.T) {
 		t.Errorf("the provider was asked %q", got)
 	}
 	out, err := runDoctor(t, environ)
-	if err != nil || !strings.Contains(out, "ok    streams             22, as") {
+	if err != nil || !strings.Contains(out, "ok    streams             23, as") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// The settings of this dispatcher are those of the streams; of another one they are not.

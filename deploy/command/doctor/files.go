@@ -27,9 +27,9 @@ func filesCommand(cfg Config) *cobra.Command {
 	var f filesFlags
 	cmd := &cobra.Command{
 		Use: "files", Short: "Find files that belong to no run",
-		Long: "Look for stored files that no run refers to, for references of runs that do not exist, and, below LONGSHORE_WORKSPACES on\n" +
-			"this machine, for folders of workers that have died. It changes nothing. With --fix it removes them, as dispatchers do\n" +
-			"every hour and workers at their start. It also counts runs whose files cannot be read.\n\n" +
+		Long: "Look for stored files that no run refers to, for references of runs that do not exist, for named workspaces that have had no\n" +
+			"files for a day, and, below LONGSHORE_WORKSPACES on this machine, for folders of workers that have died. It changes nothing.\n" +
+			"With --fix it removes them, as dispatchers do every hour and workers at their start. It also counts runs whose files cannot be read.\n\n" +
 			"It needs the NATS user of a dispatcher, and exits with 1 if the files of a run are missing or damaged.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, &cfg) },
@@ -44,6 +44,7 @@ type strayFiles struct {
 	Contents   int  `json:"contents"`   // that nothing refers to
 	Unfinished int  `json:"unfinished"` // storings that were given up
 	References int  `json:"references"` // runs that do not exist and refer to files
+	Workspaces int  `json:"workspaces"` // named ones that have had no files for a day
 	Folders    int  `json:"folders"`    // workers that have died and left folders
 	Broken     int  `json:"broken"`     // lists of files that runs refer to and that cannot be read
 	Removed    bool `json:"removed"`    // all but the broken
@@ -95,7 +96,7 @@ func (f *filesFlags) find(ctx context.Context, environ []string) (*strayFiles, e
 	if err != nil {
 		return nil, err
 	}
-	found := &strayFiles{Contents: c.Contents, Unfinished: c.Parts, References: c.Refs, Broken: c.Broken, Removed: f.fix}
+	found := &strayFiles{Contents: c.Contents, Unfinished: c.Parts, References: c.Refs, Workspaces: c.Heads, Broken: c.Broken, Removed: f.fix}
 	if found.Folders, err = snapshot.Strays(filepath.Clean(own.Workspaces), f.fix); err != nil {
 		return nil, err
 	}
@@ -112,9 +113,10 @@ func (s *strayFiles) write(w io.Writer) (err error) {
 	say(s.Contents, "contents that no run refers to")
 	say(s.Unfinished, "contents that were stored in part")
 	say(s.References, "runs that do not exist and refer to files")
+	say(s.Workspaces, "named workspaces that have had no files for a day")
 	say(s.Folders, "workers that have died and left folders on this machine")
 	say(s.Broken, "lists of files of runs that are missing or damaged: restore the stream FILES from a backup")
-	strays := s.Contents + s.Unfinished + s.References + s.Folders
+	strays := s.Contents + s.Unfinished + s.References + s.Workspaces + s.Folders
 	text := "No file is without a run.\n"
 	switch {
 	case strays > 0 && s.Removed:

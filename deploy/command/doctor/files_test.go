@@ -34,9 +34,9 @@ func TestDoctorFiles(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"files", "-o", "json"}, `{"contents":0,"unfinished":0,"references":0,"folders":1,"broken":0,"removed":false}`},
-		{[]string{"files", "-o", "json", "--fix"}, `{"contents":0,"unfinished":0,"references":0,"folders":1,"broken":0,"removed":true}`},
-		{[]string{"files", "-o", "json"}, `{"contents":0,"unfinished":0,"references":0,"folders":0,"broken":0,"removed":false}`},
+		{[]string{"files", "-o", "json"}, `{"contents":0,"unfinished":0,"references":0,"workspaces":0,"folders":1,"broken":0,"removed":false}`},
+		{[]string{"files", "-o", "json", "--fix"}, `{"contents":0,"unfinished":0,"references":0,"workspaces":0,"folders":1,"broken":0,"removed":true}`},
+		{[]string{"files", "-o", "json"}, `{"contents":0,"unfinished":0,"references":0,"workspaces":0,"folders":0,"broken":0,"removed":false}`},
 	} {
 		out, err := runDoctor(t, environ, tc.args...)
 		var compact bytes.Buffer

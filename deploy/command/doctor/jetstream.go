@@ -185,6 +185,28 @@ func (s *store) copies(context.Context) []Finding {
 	}
 }
 
+// leaders looks at which servers lead the streams that have the logs of runs, if there are several.
+func (s *store) leaders(context.Context) []Finding {
+	const check = "leaders of logs"
+	of, leads := 0, map[string]int{}
+	for name, state := range s.streams {
+		if strings.HasPrefix(name, bus.StreamRuns+"_") && state.Cluster != nil && state.Cluster.Leader != "" {
+			of++
+			leads[state.Cluster.Leader]++
+		}
+	}
+	if of < 2 {
+		return nil
+	}
+	for server, n := range leads {
+		if n == of {
+			return []Finding{warn(check, "have some of them led elsewhere: `nats stream cluster balance`, or `nats stream cluster step-down RUNS_1`",
+				"%s leads all %d streams: that they are divided is of no use", server, of)}
+		}
+	}
+	return []Finding{ok(check, "%d streams are led by %d servers", of, len(leads))}
+}
+
 // behind says which copies of a stream are not what they should be.
 func behind(c *jetstream.ClusterInfo) string {
 	if c.Leader == "" {

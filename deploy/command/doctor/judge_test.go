@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 func TestJudgements(t *testing.T) {
@@ -18,31 +19,42 @@ func TestJudgements(t *testing.T) {
 		s := &store{doctor: &doctor{version: "1"}, queued: queued}
 		return s.members(list)
 	}
+	leaders := func(servers ...string) Finding {
+		s := &store{streams: map[string]*bus.StreamState{bus.StreamEvents: {StreamInfo: &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: "z"}}}}}
+		for i, server := range servers {
+			info := &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: server}}
+			s.streams[bus.PartitionName(bus.StreamRuns, i, len(servers))] = &bus.StreamState{StreamInfo: info}
+		}
+		return append(s.leaders(t.Context()), Finding{Found: "nothing"})[0]
+	}
 	for name, tt := range map[string]struct {
 		got    Finding
 		status Status
 		text   string
 	}{
-		"clocks agree":        {skew(-20*time.Millisecond, time.Millisecond), OK, "20ms"},
-		"unknown":             {skew(4*time.Second, 10*time.Second), OK, ""},
-		"clocks differ":       {skew(-2*time.Second, time.Millisecond), Warn, "2s"},
-		"clocks differ a lot": {skew(time.Hour, time.Second), Fail, "wrong time"},
-		"no limit":            {used("x", "", 1<<63, 0, bytesOf), OK, "without a limit"},
-		"a little":            {used("x", "", 10, 100, number), OK, "10 of 100"},
-		"nearly":              {used("x", "", 80, 100, number), Warn, "80 of 100"},
-		"full":                {used("x", "", 99, 100, number), Fail, "99 of 100"},
-		"much free":           {space("x", 500<<30, 1000<<30), OK, "500.0 GiB of"},
-		"a large disk":        {space("x", 50<<30, 1000<<30), OK, ""},
-		"a small disk":        {space("x", 3<<30, 10<<30), OK, ""},
-		"little free":         {space("x", 1<<30, 2<<30), Warn, ""},
-		"a small share":       {space("x", 9<<30, 1000<<30), Warn, ""},
-		"hardly any":          {space("x", 1<<20, 1000<<30), Fail, "1.0 MiB"},
-		"one worker":          {members(0, worker("1", false)), OK, "version 1"},
-		"no worker":           {members(0), Warn, "none"},
-		"no worker for tasks": {members(3), Fail, "wait: 3"},
-		"all drain":           {members(0, worker("1", true)), Warn, "1 drain"},
-		"two versions":        {members(0, worker("1", false), worker("2", false)), Warn, "versions 1, 2"},
-		"another version":     {members(0, worker("2", false)), Warn, "this program is 1"},
+		"leaders on two servers": {leaders("a", "b", "a"), OK, "3 streams are led by 2 servers"},
+		"leaders on one server":  {leaders("a", "a", "a"), Warn, "a leads all 3 streams"},
+		"one stream of logs":     {leaders("a"), "", "nothing"},
+		"clocks agree":           {skew(-20*time.Millisecond, time.Millisecond), OK, "20ms"},
+		"unknown":                {skew(4*time.Second, 10*time.Second), OK, ""},
+		"clocks differ":          {skew(-2*time.Second, time.Millisecond), Warn, "2s"},
+		"clocks differ a lot":    {skew(time.Hour, time.Second), Fail, "wrong time"},
+		"no limit":               {used("x", "", 1<<63, 0, bytesOf), OK, "without a limit"},
+		"a little":               {used("x", "", 10, 100, number), OK, "10 of 100"},
+		"nearly":                 {used("x", "", 80, 100, number), Warn, "80 of 100"},
+		"full":                   {used("x", "", 99, 100, number), Fail, "99 of 100"},
+		"much free":              {space("x", 500<<30, 1000<<30), OK, "500.0 GiB of"},
+		"a large disk":           {space("x", 50<<30, 1000<<30), OK, ""},
+		"a small disk":           {space("x", 3<<30, 10<<30), OK, ""},
+		"little free":            {space("x", 1<<30, 2<<30), Warn, ""},
+		"a small share":          {space("x", 9<<30, 1000<<30), Warn, ""},
+		"hardly any":             {space("x", 1<<20, 1000<<30), Fail, "1.0 MiB"},
+		"one worker":             {members(0, worker("1", false)), OK, "version 1"},
+		"no worker":              {members(0), Warn, "none"},
+		"no worker for tasks":    {members(3), Fail, "wait: 3"},
+		"all drain":              {members(0, worker("1", true)), Warn, "1 drain"},
+		"two versions":           {members(0, worker("1", false), worker("2", false)), Warn, "versions 1, 2"},
+		"another version":        {members(0, worker("2", false)), Warn, "this program is 1"},
 	} {
 		if tt.got.Status != tt.status || !strings.Contains(tt.got.Found, tt.text) {
 			t.Errorf("%s: %+v", name, tt.got)

@@ -19,7 +19,8 @@ const (
 
 // keys checks files with secrets, and whether the keys that sign are those that are accepted.
 func (d *doctor) keys(context.Context) []Finding {
-	out := d.signing()
+	out := append(d.signing(), d.encryption())
+	before := len(out)
 	files := []struct{ variable, name string }{
 		{"LONGSHORE_SIGNING_KEY_FILE", d.env.dispatcher.SigningKey},
 		{"NATS_CREDS", d.env.worker.Credentials},
@@ -42,7 +43,7 @@ func (d *doctor) keys(context.Context) []Finding {
 			out = append(out, *found)
 		}
 	}
-	if looked > 0 && len(out) == 0 {
+	if looked > 0 && len(out) == before {
 		out = append(out, ok("key files", "%d, readable only by their owner", looked))
 	}
 	return out

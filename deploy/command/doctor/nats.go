@@ -56,7 +56,7 @@ func (d *doctor) messageStore(ctx context.Context) []Finding {
 	}
 	defer s.nc.Close()
 	for _, check := range []func(context.Context) []Finding{
-		s.server, s.account, s.setUp, s.copies, s.syncing, s.storage, s.clock, s.room, s.lanes, s.deadLetters, s.workers, s.unsigned,
+		s.server, s.account, s.setUp, s.copies, s.leaders, s.syncing, s.storage, s.clock, s.room, s.lanes, s.deadLetters, s.workers, s.unsigned, s.tenantKeys,
 	} {
 		if ctx.Err() != nil {
 			break
@@ -145,7 +145,12 @@ func (s *store) connect(ctx context.Context) bool {
 		s.found = append(s.found, refusal(&s.env.worker.NATS, err))
 		return false
 	}
-	s.inspect, err = bus.NewInspector(s.nc, s.wanted())
+	want := s.wanted()
+	_ = s.ask(ctx, func(ctx context.Context) (err error) { // without an answer the streams are missed later
+		want.Partitions, err = bus.CountPartitions(ctx, s.nc)
+		return err
+	})
+	s.inspect, err = bus.NewInspector(s.nc, want)
 	if err != nil {
 		s.nc.Close()
 		s.found = append(s.found, fail("nats", "try again", "%v", err))

@@ -46,7 +46,7 @@ func TestAgeOfStoredLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=24h"}) // no dispatcher answers
-	r.expect(t, "streams", doctor.OK, "22")
+	r.expect(t, "streams", doctor.OK, "23")
 	r, _ = examine(t, []string{"NATS_URL=" + ns.ClientURL(), "LONGSHORE_LOGS_MAX_AGE=48h"})
 	r.expect(t, "stream LOGS", doctor.Fail, "max_age is 24h0m0s, but must be 48h0m0s")
 }
@@ -109,7 +109,16 @@ func TestNATS(t *testing.T) {
 			nc, _ := connect(t, ns.ClientURL())
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
-		}, false, []expectation{{"nats server", doctor.Warn, "nothing listens there"}, {"streams", doctor.OK, "22"}, {"dispatcher", doctor.Fail, "none answers"}}},
+		}, false, []expectation{{"nats server", doctor.Warn, "nothing listens there"}, {"streams", doctor.OK, "23"}, {"dispatcher", doctor.Fail, "none answers"}}},
+		"logs in three streams": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, withJetStream)
+			nc, _ := connect(t, ns.ClientURL())
+			if err := bus.Setup(t.Context(), nc, bus.Streams{Partitions: 3}); err != nil {
+				t.Fatal(err)
+			}
+			return ns.ClientURL()
+		}, false, []expectation{{"streams", doctor.OK, "25"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -41,16 +42,17 @@ type runsFlags struct {
 	tenant      string
 	output      render.Format
 	older, wait time.Duration
-	fix         bool
+	fix, all    bool
 }
 
 func runsCommand(cfg Config) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Find stuck runs, which nothing will resume",
-		Long: "Look at the log of every run and find those that nothing will resume: their ticket, wake-up or timer is gone, they\n" +
-			"wait for a permit but not in its queue, or their end was not published. It changes nothing. With --fix it asks the\n" +
-			"workers for the sweep that a dispatcher requests every LONGSHORE_SWEEP, and waits until they are repaired.\n\n" +
+		Long: "Look at the logs of runs that have not ended, or ended a short while ago, and find those that nothing will resume:\n" +
+			"their ticket, wake-up or timer is gone, they wait for a permit but not in its queue, or their end was not published.\n" +
+			"It changes nothing. With --fix it asks the workers for the sweep that a dispatcher requests every LONGSHORE_SWEEP, and\n" +
+			"waits until they are repaired.\n\n" +
 			"It needs the NATS user of a dispatcher, and exits with 1 if there are such runs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +66,7 @@ func runsCommand(cfg Config) *cobra.Command {
 	set.StringVar(&f.tenant, "tenant", "", "only runs of this tenant")
 	f.output.Register(cmd)
 	set.DurationVar(&f.older, "older", defaultOlder, "leave out runs whose log grew more recently")
+	set.BoolVar(&f.all, "all", false, "look at the log of every run, whether or not it is known to have ended")
 	set.BoolVar(&f.fix, "fix", false, "have the workers repair them")
 	set.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for that")
 	return cmd
@@ -176,19 +179,13 @@ func openLogs(ctx context.Context, environ []string) (*storedRuns, error) {
 	return s, nil
 }
 
-// find looks at every run that has a log.
+// find looks at the runs that are not known to have ended, or at every run that has a log.
 func (f *runsFlags) find(ctx context.Context, stored *storedRuns) (*strandedRuns, error) {
 	list := &strandedRuns{Runs: []*Stranded{}}
 	var mu sync.Mutex // guards list
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
-	for run, err := range stored.logs.Runs(ctx) {
-		if err != nil {
-			return nil, errors.Join(err, group.Wait())
-		}
-		if f.tenant != "" && run.Tenant != f.tenant {
-			continue
-		}
+	look := func(run messages.Ref) {
 		group.Go(func() error {
 			why, last, err := stored.controller.Stranded(ctx, run, stored.queue.Awaited)
 			if err != nil {
@@ -209,6 +206,14 @@ func (f *runsFlags) find(ctx context.Context, stored *storedRuns) (*strandedRuns
 			return nil
 		})
 	}
+	for run, err := range f.runs(ctx, stored) {
+		if err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
+		if f.tenant == "" || run.Tenant == f.tenant {
+			look(run)
+		}
+	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -216,6 +221,27 @@ func (f *runsFlags) find(ctx context.Context, stored *storedRuns) (*strandedRuns
 		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.ID, y.ID))
 	})
 	return list, nil
+}
+
+// runs yields the runs to look at, each once.
+func (f *runsFlags) runs(ctx context.Context, stored *storedRuns) iter.Seq2[messages.Ref, error] {
+	if f.all {
+		return stored.logs.Runs(ctx)
+	}
+	return func(yield func(messages.Ref, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		wanted := true
+		open := runlogs.OpenRuns{Logs: stored.logs, Look: func(_ context.Context, run messages.Ref) (runlog.Swept, error) {
+			if wanted = wanted && yield(run, nil); !wanted {
+				cancel()
+			}
+			return runlog.Swept{Ended: true, Over: true}, nil // it is looked at once
+		}}
+		if _, err := open.Each(ctx); err != nil && wanted {
+			yield(messages.Ref{}, fmt.Errorf("list the open runs: %w (--all looks at every run)", err))
+		}
+	}
 }
 
 // repair asks for a sweep and waits until every run is being worked on again, or until the wait is over.

@@ -2,11 +2,14 @@
 package embeddedtest
 
 import (
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // Start runs NATS and the Redis-compatible store on free ports of the loopback interface until the test ends. At most
@@ -33,7 +36,37 @@ func Start(tb testing.TB, config ...embedded.Config) *embedded.Servers {
 			tb.Error(err)
 		}
 	})
+	divide(tb, s)
 	return s
+}
+
+// PartitionsVariable is the environment variable that has the streams of new servers made with the logs of runs in so many partitions, so that any
+// test can be run with several.
+const PartitionsVariable = "LONGSHORE_TEST_PARTITIONS"
+
+// divide makes the streams of servers that have none, if the variable is set.
+func divide(tb testing.TB, s *embedded.Servers) {
+	tb.Helper()
+	value := os.Getenv(PartitionsVariable)
+	if value == "" {
+		return
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		tb.Fatalf("%s: %v", PartitionsVariable, err)
+	}
+	nc, err := s.Conn()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer nc.Close()
+	has, err := bus.CountPartitions(tb.Context(), nc)
+	if err == nil && has == 0 {
+		err = bus.Setup(tb.Context(), nc, bus.Streams{Partitions: n})
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Conn is Servers.Conn that fails the test on an error and is closed at the test's end, before the servers stop.

@@ -21,15 +21,17 @@ try {
     filter_subjects: `events.${tenant}.${id}.>`,
     deliver_policy: DeliverPolicy.All,
   });
+  // A message is an event, or an array of them if the fleet bundles events.
   let last = 0;
-  for await (const message of await events.consume()) {
-    const event = message.json();
-    const number = Number(event.sequence);
-    if (number <= last) continue;
-    last = number;
-    const name = event.type.split(".")[1];
-    console.log(number, name);
-    if (name === "run_finished") break;
+  follow: for await (const message of await events.consume()) {
+    for (const event of [message.json()].flat()) {
+      const number = Number(event.sequence);
+      if (number <= last) continue;
+      last = number;
+      const name = event.type.split(".")[1];
+      console.log(number, name);
+      if (name === "run_finished") break follow;
+    }
   }
 
   // The whole result, from the dispatcher.
