@@ -25,6 +25,7 @@ var forbidden = map[string][]string{
 	"messages":             {"!std"},
 	"messages/manifest":    {"!std"},
 	"messages/memory":      {"!own", "messages/control", "net/http"},
+	"messages/erasure":     {"!own", "messages/control", "net/http"},
 	"messages/firstfiles":  {"messages/bus", "messages/runlog", "messages/record", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"messages/queue":       {"!own", "messages/record", "messages/logentry", "net/http"},
 	"messages/logentry":    {"!own", "messages/record", "messages/queue", "net/http"},
@@ -45,6 +46,7 @@ var forbidden = map[string][]string{
 	"worker/agent":         {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":        {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/fetch":         {"github.com/redis", "dispatcher", "observability", "deploy", "tools/files"},
+	"worker/memorylimit":   {"!own", "net/http"},
 	"worker/limits":        {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/model":         {"github.com/nats-io", "github.com/redis", "net/http"},
 	"worker/replay":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
@@ -63,6 +65,7 @@ var forbidden = map[string][]string{
 	"tools/mcp":            {"worker", "dispatcher", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"tools/kv":             {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools/remote":         {"github.com/redis", "github.com/nats-io/nats-server", "messages/bus", "worker", "dispatcher", "deploy"},
+	"tools/web/markdown":   {"github.com/nats-io", "github.com/redis", "net/http", "messages", "worker", "dispatcher", "sandbox", "observability", "deploy"},
 	"tools/sql":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "deploy"},
 	"tools":                {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox/process":      {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools", "observability", "deploy"},
@@ -82,6 +85,8 @@ var forbidden = map[string][]string{
 	"dispatcher/cli/catalog": {"dispatcher/cli/runs", "dispatcher/cli/admin", "dispatcher/cli/top"},
 	"dispatcher/cli/admin":   {"dispatcher/cli/runs", "dispatcher/cli/catalog", "dispatcher/cli/top"},
 	"dispatcher/cli/top":     {"dispatcher/cli/runs", "dispatcher/cli/catalog", "dispatcher/cli/admin"},
+
+	"deploy/command/memory/parts": {"messages/bus", "messages/runlog", "worker", "dispatcher", "sandbox", "observability", "deploy/fleet", "github.com/nats-io", "github.com/redis", "github.com/spf13"},
 
 	"deploy/fleet": {"deploy/command", "dispatcher/cli", "github.com/spf13"},
 
@@ -131,6 +136,7 @@ var (
 		"approvals":   {"runs"},
 		"batches":     {"admission", "runs", "webhooks"},
 		"deadletters": {"admission", "webhooks"},
+		"erasure":     {"runs"},
 		"feedback":    {"runs"},
 		"files":       {"runs"},
 		"forks":       {"definitions", "runs"},
@@ -217,7 +223,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict" && own != "messages/manifest"
 	case "!own":
-		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest", "messages/scratchpad", "messages/memory"}
+		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry", "messages/manifest", "messages/scratchpad", "messages/memory", "messages/erasure"}
 		return !std && own != pkg && !slices.Contains(contract, own)
 	default:
 		if isOwn {
@@ -231,7 +237,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/delegate", "tools/files", "tools/human", "tools/kv", "tools/memory", "tools/scratchpad", "tools/sql", "tools/remote", "tools/web", "tools/search", "tools/mcp", "tools/shell", "tools/code", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "deploy/command/keyset", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "worker/repository", "dispatcher/webhook",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/policy", "deploy/command/tools", "deploy/command/doctor", "deploy/command/audit", "deploy/command/keyset", "deploy/command/memory", "worker/memory", "worker/model/prices", "worker/hooks", "worker/hooks/command", "worker/repository", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
@@ -330,6 +336,26 @@ func TestMainIsShort(t *testing.T) {
 	}
 	if lines := strings.Count(string(text), "\n"); lines >= most {
 		t.Errorf("main.go has %d lines, but must have less than %d: put what a command does into deploy/command", lines, most)
+	}
+}
+
+// What Longshore is compared with is a module of its own: no program that imports Longshore depends on it.
+func TestPeersAreAModuleOfTheirOwn(t *testing.T) {
+	const folder = "deploy/bench/peers"
+	if _, err := os.Stat(folder + "/go.mod"); err != nil {
+		t.Fatal(err)
+	}
+	if out := output(t, "go", "list", "./..."); strings.Contains(out, folder) {
+		t.Errorf("%s is a package of this module", folder)
+	}
+	sum, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, peer := range []string{"github.com/hibiken/", "github.com/riverqueue/"} {
+		if strings.Contains(string(sum), peer) {
+			t.Errorf("go.sum has %s, which only %s compares with", peer, folder)
+		}
 	}
 }
 
