@@ -463,7 +463,7 @@ func TestDelegateBudget(t *testing.T) {
 
 // A worker that is killed while children work, and one that is killed with the parent in hand, cost nothing but time.
 func TestDelegateSurvivesWorkers(t *testing.T) {
-	h := open(t, time.Second, withDefaults(boss(2), hand())...)
+	h := open(t, 3*time.Second, withDefaults(boss(2), hand())...)
 	p := newPuppet()
 	_, stop := h.worker("w", p, worker.Config{DrainTimeout: time.Millisecond}, delegateTools(t)...)
 	tree := asks(t, nil, "boss", asks(t, nil, "hand", "wait", "wait"), asks(t, nil, "hand", "wait", "say quick"))

@@ -165,7 +165,7 @@ func TestRunsWaitForASlotOfTheWorkerThatFits(t *testing.T) {
 // After the worker that fits was killed, its runs wait visibly for another, and what was done is not done again.
 func TestFitAfterAKill(t *testing.T) {
 	t.Parallel()
-	h := open(t, time.Second, lifter("crane_a"), lifter("crane_b"))
+	h := open(t, 5*time.Second, lifter("crane_a"), lifter("crane_b"))
 	c := &cranes{calls: map[string]int{}}
 	begun := make(chan struct{}, 1)
 	held, err := tools.Func(messages.ToolSpec{Name: "crane_b", Description: "A crane.", Effect: messages.EffectRead},
@@ -202,7 +202,7 @@ func TestFitAfterAKill(t *testing.T) {
 // A worker whose announcements all others would leave out does not start.
 func TestTooManyToolsToAnnounce(t *testing.T) {
 	t.Parallel()
-	h := open(t, time.Second)
+	h := open(t, 5*time.Second)
 	names := make([]string, messages.MaxWorkerTools+1)
 	for i := range names {
 		names[i] = fmt.Sprint("crane_", i)
@@ -217,7 +217,7 @@ func TestTooManyToolsToAnnounce(t *testing.T) {
 // An owner without the run's tools was lost between its claim and its park: the next one does not call the model without them.
 func TestUnpinnedToolsArePinnedFirst(t *testing.T) {
 	t.Parallel()
-	h := open(t, time.Second, lifter("crane_b"))
+	h := open(t, 5*time.Second, lifter("crane_b"))
 	c := &cranes{calls: map[string]int{}}
 	h.kind(c, "b", "crane_b", nil, 8)
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "unpinned"}

@@ -2,7 +2,7 @@
 // failed, which servers the tests ran on, what was left out and why, and the counts. It ends with 1 if anything failed.
 // Its arguments are variables (NAME=value), flags (-name=value) and import paths for `go test`, which it runs with -json; a
 // -- begins another `go test` that runs at the same time. While nothing else is printed it says how many packages are done, which run and which are
-// compiled. With -step NAME it follows the output of a step before the tests instead.
+// compiled. With LONGSHORE_TEST_AGAIN in its environment it runs the few tests that failed once more, each alone. With -step NAME it follows the output of a step before the tests instead.
 package main
 
 import (
@@ -27,8 +27,11 @@ func main() {
 	stop := make(chan struct{})
 	defer close(stop)
 	go p.keep(stop)
-	r := results{progress: p, output: map[string][]string{}, leftOut: map[string]string{}}
+	r := newResults(p)
 	err := r.run(tests)
+	if os.Getenv("LONGSHORE_TEST_AGAIN") != "" {
+		err = r.again(tests, err)
+	}
 	r.summary()
 	if err != nil && r.failed == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -26,6 +26,14 @@ type results struct {
 	leftOut                 map[string]string
 	servers                 []string
 	passed, failed, skipped int
+	failures                map[failure]bool
+	unended                 map[failure]int // tests that began
+	grave                   map[string]bool // packages with a failure that no second try excuses
+	unsteady                []string        // tests that passed alone
+}
+
+func newResults(p *progress) *results {
+	return &results{progress: p, output: map[string][]string{}, leftOut: map[string]string{}, failures: map[failure]bool{}, unended: map[failure]int{}, grave: map[string]bool{}}
 }
 
 // run runs the commands at the same time, and returns when all have ended.
@@ -58,11 +66,21 @@ func (r *results) take(command int, line []byte) {
 	}
 	name := e.Package + " " + e.Test
 	key := fmt.Sprint(command, " ", name)
+	f := failure{command, e.Package, top(e.Test)}
+	switch e.Action {
+	case "run":
+		r.unended[f]++
+	case "pass", "fail", "skip":
+		r.unended[f]--
+	}
 	switch e.Action {
 	case "build-output":
 		fmt.Print(e.Output)
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
+		if grave(&e) {
+			r.grave[e.Package] = true
+		}
 		if _, what, ok := strings.Cut(e.Output, "server: "); ok && e.Test != "" {
 			r.servers = append(r.servers, strings.TrimSpace(what))
 		}
@@ -88,6 +106,7 @@ func (r *results) take(command int, line []byte) {
 		}
 	case "fail":
 		r.failed++
+		r.fail(f)
 		fmt.Printf("FAIL  %-70s %6.1fs\n", strings.TrimSpace(name), e.Elapsed)
 		for _, line := range r.output[key] {
 			fmt.Print("      ", line)
@@ -104,5 +123,6 @@ func (r *results) summary() {
 	for _, name := range slices.Sorted(maps.Keys(r.leftOut)) {
 		fmt.Printf("left out: %s: %s\n", name, r.leftOut[name])
 	}
+	r.tellFailures()
 	fmt.Printf("%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }
