@@ -34,7 +34,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 const priceFile = `
 version: 1

@@ -22,7 +22,7 @@ import (
 	"github.com/longshore-run/longshore/observability"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func openBus(t *testing.T) (*bus.Bus, *nats.Conn) {
 	t.Helper()

@@ -37,7 +37,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // house is a dispatcher and the servers it needs; workers are added by the test.
 type house struct {

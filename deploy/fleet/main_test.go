@@ -7,12 +7,15 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,7 +33,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // binary is the longshore command, built from this tree.
 var binary string
@@ -46,6 +49,11 @@ const (
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "worker" {
 		os.Exit(workerRole())
+	}
+	// These tests wait for processes, which leave most of the cores idle: more of them run at once than there are cores.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 	dir, err := os.MkdirTemp("", "longshore-fleet-")
 	if err != nil {

@@ -148,6 +148,7 @@ func (words) Read(p []byte) (int, error) {
 
 // A worker stays within its memory limit whatever its runs ask for at once, every run ends, and others continue meanwhile.
 func TestWorkerKeepsToItsMemoryLimit(t *testing.T) {
+	t.Parallel()
 	site := pages(t)
 	grants := filepath.Join(t.TempDir(), "tools.yaml")
 	host := strings.TrimPrefix(site.URL, "http://")

@@ -44,7 +44,7 @@ type topShot struct {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // withCommands has the commands as main makes them.
 func withCommands(connect conn.Connect, options ...report.Options) *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/tools/credential"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // An issuer that does not answer holds up only the calls that need its token, each for its own time, and no answer of the server that
 // is told meanwhile. The call that asks may end: another one asks again.

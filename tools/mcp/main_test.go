@@ -62,7 +62,7 @@ func parent() {
 	select {}
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 type said struct {
 	Text string `json:"text"`

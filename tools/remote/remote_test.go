@@ -26,7 +26,7 @@ import (
 	"github.com/longshore-run/longshore/tools/toolstest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 const definition = `{"name":"%s","description":"Does it.","effect":"%s","timeout":"%s","inputSchema":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}}`
 

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	patience = 30 * time.Second
+	patience = time.Minute
 	version  = "0.0.0"
 	planted  = "sk-planted-secret-of-these-tests" // must never be shown
 )

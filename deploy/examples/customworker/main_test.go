@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // The worker works tasks of a fleet whose agents use its tool: by its model, by its planner, and by what its selector chooses.
 func TestCustomWorker(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long tests wait for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // eachServer runs a test on miniredis, and on a redis-server if there is one on the PATH.
 func eachServer(t *testing.T, test func(*testing.T, memorytest.Server)) {
