@@ -17,6 +17,12 @@ const maxEntryCopy = 128 << 20
 // ErrNotBegun means that the run is queued and has no log yet.
 var ErrNotBegun = control.ErrNotBegun
 
+// What a dispatcher answers that does not check a run.
+var (
+	ErrCheckBusy = control.ErrCheckBusy // it is checking other runs
+	ErrCheckLong = control.ErrCheckLong // the log is too long for a request
+)
+
 // Log yields the entries of a run's log, oldest first, up to the newest when the last page is read. It ends with the first error.
 // ErrNotFound: there is no such run. ErrNotBegun: it is queued.
 func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
@@ -31,6 +37,13 @@ func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry
 			}
 		}
 	}
+}
+
+// Check plans the decisions of a run again by its log, with the code of the dispatcher that answers, and returns the first one that
+// would be another, if there is one. It changes nothing. ErrCheckBusy: ask again. ErrCheckLong: the log is too long for a request. A
+// *messages.Problem with the status 501: the dispatcher has no planners, or cannot read the log.
+func (of Runs) Check(ctx context.Context, run messages.Ref) (*control.RunCheck, error) {
+	return ask[control.RunCheck](ctx, of.client, control.SubjectCheck, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
