@@ -43,7 +43,9 @@ func (h *History) check(ctx context.Context, req control.RunRequest) (any, error
 		return nil, err
 	}
 	defer leave()
-	return h.checked(ctx, func(ctx context.Context) iter.Seq2[record.Entry, error] { return h.cfg.Log.Read(ctx, run, 0, runlog.Tail) })
+	return h.checked(ctx, func(ctx context.Context) iter.Seq2[record.Entry, error] {
+		return h.cfg.Log.Read(ctx, run, 0, runlog.Tail)
+	})
 }
 
 // enter waits for a permit to check.
