@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a dispatcher until the function it returns is called.
-func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
+func serve(t testing.TB, nc *nats.Conn, cfg service.Config) (stop func()) {
 	t.Helper()
 	s := service.New(withController(t, nc, cfg))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,11 +47,14 @@ func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
 }
 
 // withController is the configuration with what any dispatcher needs.
-func withController(t *testing.T, nc *nats.Conn, cfg service.Config) service.Config {
+func withController(t testing.TB, nc *nats.Conn, cfg service.Config) service.Config {
 	t.Helper()
-	b, err := bus.Open(t.Context(), nc, bus.Config{})
-	if err != nil {
-		t.Fatal(err)
+	b := cfg.Bus
+	if b == nil {
+		var err error
+		if b, err = bus.Open(t.Context(), nc, bus.Config{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cfg.Conn, cfg.Bus, cfg.Version = nc, b, "0.0.0"
 	logs := cfg.Logs
@@ -62,7 +65,7 @@ func withController(t *testing.T, nc *nats.Conn, cfg service.Config) service.Con
 	return cfg
 }
 
-func start(t *testing.T) *nats.Conn {
+func start(t testing.TB) *nats.Conn {
 	t.Helper()
 	nc := embeddedtest.Conn(t, embeddedtest.Start(t, embedded.Config{NoRedis: true}))
 	if err := bus.Setup(t.Context(), nc, bus.Streams{}); err != nil {

@@ -53,7 +53,7 @@ func logged(t *testing.T, logs *runlogs.Store, id, result string, change func(*r
 }
 
 // opened is a bus with the logs of runs on it.
-func opened(t *testing.T, nc *nats.Conn) (*bus.Bus, *runlogs.Store) {
+func opened(t testing.TB, nc *nats.Conn) (*bus.Bus, *runlogs.Store) {
 	t.Helper()
 	b, err := bus.Open(t.Context(), nc, bus.Config{})
 	if err != nil {
