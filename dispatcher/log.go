@@ -50,35 +50,39 @@ func (of Runs) Check(ctx context.Context, run messages.Ref) (*control.RunCheck, 
 // more after some 4 MiB.
 func (of Runs) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
 	const enough = 4 << 20
-	page, size := &control.LogPage{Entries: []control.EntryCopy{}}, 0
-	for l, err := range of.client.logAfter(ctx, run, after) {
+	all, size := &control.LogPage{Entries: []control.EntryCopy{}, More: true}, 0
+	for all.More && len(all.Entries) < limit && size <= enough {
+		page, err := of.client.pageAfter(ctx, run, after, limit-len(all.Entries))
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Entries) == limit || size > enough {
-			page.More = true
-			break
+		all.More = page.More && len(page.Entries) > 0
+		for _, l := range page.Entries {
+			if len(all.Entries) == limit || size > enough {
+				all.More = true
+				break
+			}
+			all.Entries = append(all.Entries, l)
+			size += len(l.Head) + len(l.Records)
+			after = l.Seq
 		}
-		page.Entries = append(page.Entries, l)
-		size += len(l.Head) + len(l.Records)
 	}
-	return page, nil
+	return all, nil
 }
+
+// mostOverHTTP is how many entries may be asked for over HTTP at once.
+const mostOverHTTP = 1000
 
 // logAfter yields the entries with a sequence above after.
 func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[control.EntryCopy, error] {
 	return func(yield func(control.EntryCopy, error) bool) {
 		for more := true; more; {
-			page, err := c.page(ctx, control.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
+			page, err := c.pageAfter(ctx, run, after, mostOverHTTP)
 			if err != nil {
 				yield(control.EntryCopy{}, err)
 				return
 			}
 			for _, l := range page.Entries {
-				if l.Seq <= after {
-					yield(control.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
-					return
-				}
 				if after = l.Seq; !yield(l, nil) {
 					return
 				}
@@ -86,6 +90,25 @@ func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) i
 			more = page.More && len(page.Entries) > 0
 		}
 	}
+}
+
+// pageAfter asks for the page after a sequence, and checks that it is in order. Of a dispatcher that may be older, it can have more than limit entries.
+func (c *Client) pageAfter(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
+	req := control.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after}
+	if c.remote != nil || c.within != nil {
+		req.Limit = min(limit, mostOverHTTP)
+	}
+	page, err := c.page(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range page.Entries {
+		if l.Seq <= after {
+			return nil, fmt.Errorf("read log: entry %d came after %d", l.Seq, after)
+		}
+		after = l.Seq
+	}
+	return page, nil
 }
 
 // page asks for a page, and for all of an entry that comes in parts.

@@ -74,6 +74,9 @@ func TestCheckByReplay(t *testing.T) {
 		if err != nil || got.Decisions < 2 || got.Difference != nil || got.Version != "0.0.0" {
 			t.Errorf("%s: %+v, %v", id, got, err)
 		}
+		if all, overHTTP := entries(t, client, run), entries(t, remote, run); all < 3 || overHTTP != all {
+			t.Errorf("%s: %d entries, over HTTP %d", id, all, overHTTP)
+		}
 		over, err := remote.Runs().Check(t.Context(), run)
 		if diff := cmp.Diff(got, over); diff != "" || err != nil {
 			t.Errorf("%s over HTTP: %v\n%s", id, err, diff)
@@ -82,4 +85,16 @@ func TestCheckByReplay(t *testing.T) {
 	if _, err := remote.Runs().Check(t.Context(), dispatcher.Run("none")); !errors.Is(err, dispatcher.ErrNotFound) {
 		t.Errorf("no run: %v", err)
 	}
+}
+
+// entries counts those of a log.
+func entries(t *testing.T, c *dispatcher.Client, run messages.Ref) (n int) {
+	t.Helper()
+	for _, err := range c.Runs().Log(t.Context(), run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }

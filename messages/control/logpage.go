@@ -15,12 +15,16 @@ type LogRequest struct {
 	ID     string `json:"id"`
 	After  uint64 `json:"after,omitempty"`  // entries with a higher sequence
 	Offset int    `json:"offset,omitempty"` // into the first of them, when it comes in parts
+	Limit  int    `json:"limit,omitempty"`  // entries; default: as many as fit the answer, which is the most. Older dispatchers refuse it
 }
 
 // Check says which field is wrong.
 func (r *LogRequest) Check() error {
 	if r.Offset < 0 {
 		return &messages.FieldError{Field: "offset", Reason: "is negative"}
+	}
+	if r.Limit < 0 {
+		return &messages.FieldError{Field: "limit", Reason: "is negative"}
 	}
 	return CheckAfter(r.After)
 }
