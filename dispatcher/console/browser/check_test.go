@@ -129,18 +129,12 @@ func TestACheckThatIsRefused(t *testing.T) {
 	h := open(t, settings.AuthOff, script)
 	h.submit(`{"id":"r","input":"hi"}`, true)
 	answer, left := make(chan struct{}), make(chan struct{}, 1)
-	soon := func(what string, wait func(late <-chan time.Time) bool) {
+	answers := func() {
 		h.Helper()
-		if !wait(time.After(patience)) {
-			h.Fatalf("%s: nothing within %s", what, patience)
-		}
-	}
-	answers := func(late <-chan time.Time) bool {
 		select {
 		case answer <- struct{}{}:
-			return true
-		case <-late:
-			return false
+		case <-time.After(patience):
+			h.Fatal("no check was asked for")
 		}
 	}
 	var refuses atomic.Bool
@@ -165,22 +159,19 @@ func TestACheckThatIsRefused(t *testing.T) {
 	h.shows("hello")
 	h.do(chromedp.Click(button(checkButton)))
 	h.shows("Planning again what was decided")
-	soon("the first check", answers)
+	answers()
 	h.shows(sentence)
 	h.do(chromedp.Click(button("Try again")))
 	h.shows("Planning again what was decided")
 	h.do(chromedp.Click(button("Close the check")), chromedp.Poll[chromedp.Void](`!document.querySelector(".checked")`, chromedp.WithPollingTimeout(patience)))
-	soon("the check that was closed", func(late <-chan time.Time) bool {
-		select {
-		case <-left: // its request was given up
-			return true
-		case <-late:
-			return false
-		}
-	})
+	select {
+	case <-left:
+	case <-time.After(patience):
+		t.Fatal("the request of a check that was closed was not given up")
+	}
 	refuses.Store(false)
 	h.do(chromedp.Click(button(checkButton)))
-	soon("the last check", answers)
+	answers()
 	h.shows("The same 3 decisions.")
 }
 
