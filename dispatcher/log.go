@@ -17,6 +17,12 @@ const maxEntryCopy = 128 << 20
 // ErrNotBegun means that the run is queued and has no log yet.
 var ErrNotBegun = control.ErrNotBegun
 
+// What a dispatcher answers that does not check a run.
+var (
+	ErrCheckBusy = control.ErrCheckBusy // it is checking other runs
+	ErrCheckLong = control.ErrCheckLong // the log is too long for a request
+)
+
 // Log yields the entries of a run's log, oldest first, up to the newest when the last page is read. It ends with the first error.
 // ErrNotFound: there is no such run. ErrNotBegun: it is queued.
 func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
@@ -33,39 +39,50 @@ func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry
 	}
 }
 
+// Check plans the decisions of a run again by its log, with the code of the dispatcher that answers, and returns the first one that
+// would be another, if there is one. It changes nothing. ErrCheckBusy: ask again. ErrCheckLong: the log is too long for a request. A
+// *messages.Problem with the status 501: the dispatcher has no planners, or cannot read the log.
+func (of Runs) Check(ctx context.Context, run messages.Ref) (*control.RunCheck, error) {
+	return ask[control.RunCheck](ctx, of.client, control.SubjectCheck, control.RunRequest{Tenant: run.Tenant, ID: run.Run})
+}
+
 // LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
 // more after some 4 MiB.
 func (of Runs) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
 	const enough = 4 << 20
-	page, size := &control.LogPage{Entries: []control.EntryCopy{}}, 0
-	for l, err := range of.client.logAfter(ctx, run, after) {
+	all, size := &control.LogPage{Entries: []control.EntryCopy{}, More: true}, 0
+	for all.More && len(all.Entries) < limit && size <= enough {
+		page, err := of.client.pageAfter(ctx, run, after, limit-len(all.Entries))
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Entries) == limit || size > enough {
-			page.More = true
-			break
+		all.More = page.More && len(page.Entries) > 0
+		for _, l := range page.Entries {
+			if len(all.Entries) == limit || size > enough {
+				all.More = true
+				break
+			}
+			all.Entries = append(all.Entries, l)
+			size += len(l.Head) + len(l.Records)
+			after = l.Seq
 		}
-		page.Entries = append(page.Entries, l)
-		size += len(l.Head) + len(l.Records)
 	}
-	return page, nil
+	return all, nil
 }
+
+// mostOverHTTP is how many entries may be asked for over HTTP at once.
+const mostOverHTTP = 1000
 
 // logAfter yields the entries with a sequence above after.
 func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[control.EntryCopy, error] {
 	return func(yield func(control.EntryCopy, error) bool) {
 		for more := true; more; {
-			page, err := c.page(ctx, control.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
+			page, err := c.pageAfter(ctx, run, after, mostOverHTTP)
 			if err != nil {
 				yield(control.EntryCopy{}, err)
 				return
 			}
 			for _, l := range page.Entries {
-				if l.Seq <= after {
-					yield(control.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
-					return
-				}
 				if after = l.Seq; !yield(l, nil) {
 					return
 				}
@@ -73,6 +90,25 @@ func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) i
 			more = page.More && len(page.Entries) > 0
 		}
 	}
+}
+
+// pageAfter asks for the page after a sequence, and checks that it is in order. Of a dispatcher that may be older, it can have more than limit entries.
+func (c *Client) pageAfter(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
+	req := control.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after}
+	if c.remote != nil || c.within != nil {
+		req.Limit = min(limit, mostOverHTTP)
+	}
+	page, err := c.page(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range page.Entries {
+		if l.Seq <= after {
+			return nil, fmt.Errorf("read log: entry %d came after %d", l.Seq, after)
+		}
+		after = l.Seq
+	}
+	return page, nil
 }
 
 // page asks for a page, and for all of an entry that comes in parts.

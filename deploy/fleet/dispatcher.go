@@ -34,6 +34,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/policy"
+	"github.com/longshore-run/longshore/worker/replay"
 )
 
 // Dispatcher runs the dispatcher process until ctx ends. Once requests are answered it calls ready, unless that is
@@ -119,6 +120,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		Index:  asked(runs),
 		Memory: remembered.served(), MemoryRules: memoryRules(&s.Policy),
 		Reach: reach(inRedis, ring),
+		Check: replay.Check,
 		Conn:  nc, Bus: b, Catalog: stored, Events: told, Logs: logs, Files: files.NewSealed(b, ring), Quotas: granted, Retention: kept, Controller: controller(b, logs, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Uploads: s.Uploads(), Log: log,
 		PromptPolicy: withoutSecrets(redact), AgentPolicy: agentsWithoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})

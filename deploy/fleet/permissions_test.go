@@ -59,7 +59,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	})
 	submits := []string{"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r"}
 	follows := []string{"longshore.t.acme.events", "+events.acme.>", "+events.acme.r.*", "+live.acme.*"}
-	reads := []string{"longshore.t.acme.status", "longshore.t.acme.result", "longshore.t.acme.log"}
+	reads := []string{"longshore.t.acme.status", "longshore.t.acme.result", "longshore.t.acme.log", "longshore.t.acme.check"}
 	asks := []string{"longshore.t.acme.submit", "longshore.t.acme.cancel", "longshore.t.acme.fork", "longshore.t.acme.batch_cancel"}
 	keeps := []string{"longshore.t.acme.schedules.put", "longshore.t.acme.dead.redrive", "longshore.t.acme.dead.purge_all"}
 	decides := []string{"longshore.t.acme.approve", "longshore.t.acme.deny", "longshore.t.acme.answer", "longshore.t.acme.approvals"}

@@ -1,8 +1,12 @@
 package api_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -46,4 +50,51 @@ func TestForkAndLog(t *testing.T) {
 	h.do("POST", "/v1/tasks/none/fork", `{"at":1}`, 404, nil)
 	h.do("GET", "/v1/tasks/none/log", "", 404, nil)
 	h.do("GET", "/v1/tasks/one/log?after=x", "", 400, nil)
+}
+
+// A run and its fork are decided the same by the code that decided them. Clients get the same answer over NATS and HTTP.
+func TestCheckByReplay(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/tasks?wait=30s", `{"id":"one","input":"hi"}`, 200, nil)
+	h.do("POST", "/v1/tasks/one/fork", `{"at":1,"newId":"two"}`, 202, nil)
+	client, err := h.dev.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := dispatcher.NewHTTP(h.url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one", "two"} {
+		run := dispatcher.Run(id)
+		if _, err := client.Wait(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.Runs().Check(t.Context(), run)
+		if err != nil || got.Decisions < 2 || got.Difference != nil || got.Version != "0.0.0" {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+		if all, overHTTP := entries(t, client, run), entries(t, remote, run); all < 2 || overHTTP != all {
+			t.Errorf("%s: %d entries, over HTTP %d", id, all, overHTTP)
+		}
+		over, err := remote.Runs().Check(t.Context(), run)
+		if diff := cmp.Diff(got, over); diff != "" || err != nil {
+			t.Errorf("%s over HTTP: %v\n%s", id, err, diff)
+		}
+	}
+	if _, err := remote.Runs().Check(t.Context(), dispatcher.Run("none")); !errors.Is(err, dispatcher.ErrNotFound) {
+		t.Errorf("no run: %v", err)
+	}
+}
+
+// entries counts those of a log.
+func entries(t *testing.T, c *dispatcher.Client, run messages.Ref) (n int) {
+	t.Helper()
+	for _, err := range c.Runs().Log(t.Context(), run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }

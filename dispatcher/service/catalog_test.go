@@ -26,16 +26,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a dispatcher until the function it returns is called.
-func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
+func serve(t testing.TB, nc *nats.Conn, cfg service.Config) (stop func()) {
 	t.Helper()
-	b, err := bus.Open(t.Context(), nc, bus.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Conn, cfg.Bus, cfg.Version = nc, b, "0.0.0"
-	logs := runlogs.New(b, runlogs.Config{})
-	cfg.Controller = &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
-	s := service.New(cfg)
+	s := service.New(withController(t, nc, cfg))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -53,7 +46,26 @@ func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
 	}
 }
 
-func start(t *testing.T) *nats.Conn {
+// withController is the configuration with what any dispatcher needs.
+func withController(t testing.TB, nc *nats.Conn, cfg service.Config) service.Config {
+	t.Helper()
+	b := cfg.Bus
+	if b == nil {
+		var err error
+		if b, err = bus.Open(t.Context(), nc, bus.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Conn, cfg.Bus, cfg.Version = nc, b, "0.0.0"
+	logs := cfg.Logs
+	if logs == nil {
+		logs = runlogs.New(b, runlogs.Config{})
+	}
+	cfg.Controller = &runlog.Controller{Log: logs, Queue: taskqueue.New(b), Events: logs, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	return cfg
+}
+
+func start(t testing.TB) *nats.Conn {
 	t.Helper()
 	nc := embeddedtest.Conn(t, embeddedtest.Start(t, embedded.Config{NoRedis: true}))
 	if err := bus.Setup(t.Context(), nc, bus.Streams{}); err != nil {

@@ -91,7 +91,7 @@ func newOwners(cfg *Config, has stores) owners {
 	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Log: controller.Log, Queue: has.queue, Now: now, NewID: controller.NewID, Room: room})
 	o.files = files.New(files.Config{Store: has.files, Uploads: stored.NewUploads(has.files, cfg.Uploads), Log: controller.Log, Runs: o.runs, Room: room})
 	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs, Files: has.files})
-	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
+	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room, Check: cfg.Check, Version: cfg.Version})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
 	o.memory = memory.New(memory.Config{Store: cfg.Memory, Room: room, Redact: cfg.Redact, Rules: cfg.MemoryRules})
 	o.quotas = quotas.New(quotas.Config{Stored: cfg.Quotas, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})

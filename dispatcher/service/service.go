@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/dispatcher/service/erasure"
+	"github.com/longshore-run/longshore/dispatcher/service/history"
 	"github.com/longshore-run/longshore/dispatcher/service/memory"
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
@@ -66,6 +67,10 @@ type Config struct {
 	Webhooks     webhooks.Sender // nil: tasks with a webhook are refused
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
 	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
+
+	// Check plans the decisions of a run's log again; nil: requests for that are refused. It must return soon after the log ends with an
+	// error, and return that.
+	Check history.Check
 
 	Index  runindex.Index // of runs; nil: clients read the events themselves
 	Memory memory.Store   // long-term memory; nil: requests about it are refused

@@ -14,6 +14,8 @@ var (
 	ErrEnded       = errors.New("the run has ended")
 	ErrNotEnded    = errors.New("the run has not ended")
 	ErrNotBegun    = errors.New("the run has not begun")
+	ErrCheckLong   = errors.New("the log is too long to be checked in a request: longshore replay RUN --check has no limit")
+	ErrCheckBusy   = errors.New("the dispatcher is checking other runs: ask again")
 	ErrNotSteered  = errors.New("not told")
 	ErrDecided     = errors.New("not decided")
 	ErrNoSession   = errors.New("no such session")
@@ -41,6 +43,7 @@ const (
 	statusConflict       = 409
 	statusNotImplemented = 501
 	statusUnavailable    = 503
+	statusTimeout        = 504
 )
 
 func notFound(err error, text string) Failure {
@@ -78,6 +81,18 @@ func noWorkspaceFile() Failure {
 
 func noWorkspace() Failure {
 	return notFound(ErrNoWorkspace, "No run has left files in the workspace, or it was deleted.")
+}
+
+func checkLong() Failure {
+	return Failure{Err: ErrCheckLong, Status: statusTimeout, Code: messages.CodeDeadline, Text: "The log is too long to be checked in the time of a request; `longshore replay ID --check` has no limit."}
+}
+
+func checkBusy() Failure {
+	return Failure{Err: ErrCheckBusy, Status: statusTooMany, Code: messages.CodeRateLimited, Text: "The dispatcher is checking as many other runs as it does at once. The request may be made again."}
+}
+
+func noCheck() Failure {
+	return Failure{Status: statusNotImplemented, Code: messages.CodeInternal, Text: "This dispatcher has no planners, or its version cannot read the log."}
 }
 
 func noAgent() Failure {

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
@@ -14,12 +15,16 @@ type LogRequest struct {
 	ID     string `json:"id"`
 	After  uint64 `json:"after,omitempty"`  // entries with a higher sequence
 	Offset int    `json:"offset,omitempty"` // into the first of them, when it comes in parts
+	Limit  int    `json:"limit,omitempty"`  // entries; default: as many as fit the answer, which is the most. Older dispatchers refuse it
 }
 
 // Check says which field is wrong.
 func (r *LogRequest) Check() error {
 	if r.Offset < 0 {
 		return &messages.FieldError{Field: "offset", Reason: "is negative"}
+	}
+	if r.Limit < 0 {
+		return &messages.FieldError{Field: "limit", Reason: "is negative"}
 	}
 	return CheckAfter(r.After)
 }
@@ -67,4 +72,23 @@ func (l EntryCopy) Entry() (record.Entry, error) {
 		return record.Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)
 	}
 	return record.Entry{Head: head, Records: records}.At(l.Seq), nil
+}
+
+// RunCheck is what came of planning the decisions of a run again, by its log.
+type RunCheck struct {
+	Decisions int `json:"decisions"` // that were made again, and were the same
+	// Unchecked are decisions that no planner makes: of the clock, of prices, of the platform, or of a kind that the code which
+	// planned cannot make again.
+	Unchecked  int            `json:"unchecked"`
+	Difference *OtherDecision `json:"difference,omitempty"` // the first one; what comes after it was not looked at
+	Version    string         `json:"version,omitempty"`    // of the dispatcher that planned
+}
+
+// OtherDecision is a decision that would be another one today.
+type OtherDecision struct {
+	Seq      uint64    `json:"seq"` // of the entry
+	At       time.Time `json:"at"`
+	Step     int       `json:"step"`
+	Recorded string    `json:"recorded"` // in words, shortened
+	Planned  string    `json:"planned"`
 }

@@ -127,6 +127,13 @@ func runs() []Operation {
 			Fields: map[string]string{"offset": "none"},
 		},
 		{
+			Subject: SubjectCheck, Asks: RunRequest{}, Reply: RunCheck{}, Tenants: true,
+			Failures: failures(noRun(), conflict(ErrNotBegun, "The run is queued and has no log yet."), checkBusy(), checkLong(), noCheck()),
+			ID:       "checkTask", Tag: "tasks", Summary: "Check whether today's code decides as the run did", Needs: Read, Method: "GET", Path: oneRun + "/check",
+			Text: "Folds the log and plans again at every point where a worker decided, with the code of the dispatcher that answers. It calls no model and no tool, and " +
+				"changes nothing. `difference` is the first decision that would be another one; without it, `decisions` were the same.",
+		},
+		{
 			Subject: SubjectCancel, Asks: CancelRequest{}, Reply: RunStatus{}, Tenants: true,
 			Failures: failures(noRun(), conflict(ErrEnded, "The run has ended.")),
 			ID:       "cancelTask", Tag: "tasks", Summary: "Cancel a run", Needs: Submit, Method: "POST", Path: oneRun + "/cancel",

@@ -21,6 +21,7 @@ const (
 	SubjectCancel = "longshore.cancel" // CancelRequest -> RunStatus; conflict when it has ended
 	SubjectVerify = "longshore.verify" // VerifyRequest -> SubmitReply; is the id taken by this very task?
 	SubjectLog    = "longshore.log"    // LogRequest -> LogPage
+	SubjectCheck  = "longshore.check"  // RunRequest -> RunCheck
 	SubjectFork   = "longshore.fork"   // ForkRequest -> ForkReply; conflict when the new id is taken
 )
 

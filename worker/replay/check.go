@@ -7,36 +7,18 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// Report is what came of a check.
-type Report struct {
-	Decisions int `json:"decisions"` // that were made again, and were the same
-	// Unchecked are decisions that no planner makes: of the clock, of prices, of the platform, or of a kind that this
-	// code cannot make again.
-	Unchecked  int         `json:"unchecked"`
-	Difference *Difference `json:"difference,omitempty"` // the first one; what comes after it was not looked at
-}
-
-// Difference is a decision that would be another one today.
-type Difference struct {
-	Seq      uint64    `json:"seq"`
-	At       time.Time `json:"at"`
-	Step     int       `json:"step"`
-	Recorded string    `json:"recorded"`
-	Planned  string    `json:"planned"`
-}
-
 // Check repeats every planning decision of the run's owners. Decisions that a fork has kept from another run are not checked. An
 // error comes from entries, or means that the log can no longer be folded.
-func Check(entries iter.Seq2[record.Entry, error]) (Report, error) {
+func Check(entries iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 	var c checker
 	err := walk(entries, c.visit)
 	return c.report, err
@@ -44,7 +26,7 @@ func Check(entries iter.Seq2[record.Entry, error]) (Report, error) {
 
 // checker follows a log.
 type checker struct {
-	report Report
+	report control.RunCheck
 	owed   []record.Record // that were planned, and must be the next decisions
 }
 
@@ -63,7 +45,7 @@ func (c *checker) visit(p *point) (more bool) {
 	case unknown:
 		c.report.Unchecked++
 	case differs:
-		c.report.Difference = &Difference{
+		c.report.Difference = &control.OtherDecision{
 			Seq: p.entry.Seq, At: p.entry.Head.Time, Step: p.state.Step, Recorded: what, Planned: planned,
 		}
 		return false

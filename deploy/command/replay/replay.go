@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/replay"
 )
@@ -35,15 +36,16 @@ func Command(connect conn.Connect, raw bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay ID", Short: "Show what each step of a run saw, decided and received",
 		Long: "Fold the log of a run again and show what each step saw, decided and received, and when. No model and no tool is\n" +
-			"called. With --check today's code plans again wherever a worker decided: the command exits with 1 at the first\n" +
-			"decision that would differ. With -o json each step is one line.",
+			"called. With --check the code of this program plans again wherever a worker decided: the command exits with 1 at\n" +
+			"the first decision that would differ. (The console checks with the code of the dispatcher.) With -o json each step\n" +
+			"is one line.",
 	}
 	f.json = conn.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
 		return f.run(cmd, raw, run, entries(client.Runs().Log(cmd.Context(), run), run))
 	})
 	set := cmd.Flags()
 	set.BoolVar(&f.full, "full", false, "show complete texts, and all messages that each step saw")
-	set.BoolVar(&f.check, "check", false, "plan again with today's code and compare")
+	set.BoolVar(&f.check, "check", false, "plan again with the code of this program and compare")
 	cmd.MarkFlagsMutuallyExclusive("full", "check")
 	return cmd
 }
@@ -101,7 +103,7 @@ func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[record.Entry
 	return err
 }
 
-func verdict(r *replay.Report) string {
+func verdict(r *control.RunCheck) string {
 	var b strings.Builder
 	if d := r.Difference; d != nil {
 		fmt.Fprintf(&b, "different at step %d, entry %d, %s, after %d that are the same\n  recorded: %s\n  today:    %s\n",

@@ -224,7 +224,7 @@ func absent(err error) error {
 }
 
 func addLog(ctx context.Context, client *dispatcher.Client, run messages.Ref, add func(any) error) error {
-	const entries = 100
+	const entries = 1000
 	for after, more := uint64(0), true; more; {
 		page, err := client.Runs().LogPage(ctx, run, after, entries)
 		if err != nil {

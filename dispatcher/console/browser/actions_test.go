@@ -191,6 +191,7 @@ func runDeeds() []deed {
 
 		{"runs/r", "a run is rated well", []stroke{back("Rate", "Close"), press("Rate"), write("Comment", "clear"), press("Good"), sees("Thank you")}, tells("/v1/tasks/r/feedback", "comment:clear", "score:1")},
 		{"", "a run is rated badly", []stroke{press("Rate"), write("Comment", "too short"), press("Bad")}, tells("/v1/tasks/r/feedback", "comment:too short", "score:-1")},
+		{"", "a run is checked by replay", []stroke{press("Check by replay"), sees("The same "), press("Close the check")}, shown(`String(document.querySelector(".checked"))`, "null")},
 		{"", "a run is copied as a command", []stroke{press("Copy as command"), press("Copy"), to("Close"), press("Close")}, copied("longshore submit")},
 		{"", "a run is copied as a case", []stroke{press("Add to a suite"), write("Name of the case", "tide"), press("Copy"), press("Close")}, copied(`name: "tide"`)},
 		{

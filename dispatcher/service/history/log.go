@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// Bounds of a page of a log.
-const maxPageEntries = 256
+// maxPageEntries bounds a page of a log. To read so many, and the next one, which says that there are more, the dispatcher asks twice.
+const maxPageEntries = bus.FirstPage + bus.NextPages - 1
 
 // log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
 func (h *History) log(ctx context.Context, req control.LogRequest) (any, error) {
@@ -36,7 +37,10 @@ func (h *History) page(ctx context.Context, ref messages.Ref, req control.LogReq
 		}
 	}
 	page := &control.LogPage{Entries: []control.EntryCopy{}}
-	size := 0
+	most, size := maxPageEntries, 0
+	if req.Limit > 0 {
+		most = min(most, req.Limit)
+	}
 	for e, err := range h.cfg.Log.Read(ctx, ref, req.After, runlog.Tail) {
 		if err != nil {
 			return nil, err
@@ -45,21 +49,26 @@ func (h *History) page(ctx context.Context, ref messages.Ref, req control.LogReq
 		if err != nil {
 			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
 		}
-		data, err := json.Marshal(l)
-		if err != nil {
-			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
-		}
-		size += len(data) + len(",")
+		size += sizeOf(&l)
 		switch {
 		case len(page.Entries) == 0 && size > room:
+			data, err := json.Marshal(l)
+			if err != nil {
+				return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
+			}
 			return h.partOf(req.Offset, &keptEntry{run: ref, after: req.After, seq: e.Seq, data: data}, room)
-		case len(page.Entries) == maxPageEntries, size > room:
+		case len(page.Entries) == most, size > room:
 			page.More = true
 			return page, nil
 		}
 		page.Entries = append(page.Entries, l)
 	}
 	return page, nil
+}
+
+// sizeOf is how many bytes an entry has in a page, at most.
+func sizeOf(l *control.EntryCopy) int {
+	return len(`{"seq":18446744073709551615,"head":,"records":},`) + len(l.Head) + len(l.Records)
 }
 
 // partOf is the part of an entry from an offset that fits a message, where it is in base64. The entry is kept until its last

@@ -12,6 +12,7 @@ import { Timeline } from "./timeline.js";
 import { Diff } from "../app/diff.js";
 import { Decide, forAPerson } from "./decide.js";
 import { AsCase } from "./case.js";
+import { Checked, useReplay } from "./check.js";
 import { Fork } from "./fork.js";
 
 /** @typedef {`/v1/tasks/${string}`} RunPath */
@@ -30,6 +31,7 @@ export function View({ id }) {
   const { run, state, error, retry } = useRun(id);
   const path = /** @type {const} */ (`/v1/tasks/${encodeURIComponent(id)}`);
   const [open, setOpen] = useState(/** @type {"" | "steer" | "fork" | "feedback" | "copy" | "case"} */ (""));
+  const replay = useReplay(path);
   const drawn = useRef(false);
   const { known, asked, over, early, late, ready } = useCaughtUp(id, run);
   const waits = early ? asked === "waiting" : Boolean(run.waiting);
@@ -46,11 +48,13 @@ export function View({ id }) {
     ${!ended && html`<button disabled=${!may("submit")} onClick=${() => setOpen("steer")}>Send a message</button>`}
     <button disabled=${!may("submit")} onClick=${() => setOpen("fork")}>Fork</button>
     <button disabled=${!may("submit")} onClick=${() => setOpen("feedback")}>Rate</button>
+    ${run.steps.length > 0 && html`<button aria-busy=${Boolean(replay.state.loading)} onClick=${replay.check}>Check by replay</button>`}
     <button onClick=${() => setOpen("copy")}>Copy as command</button>
     <button onClick=${() => setOpen("case")}>Add to a suite</button>`;
   return html`<${Page} name=${name} title=${title} lead=${html`<${Status} of=${run.status} /> ${run.agent && html`by <a href=${to(`/agents/${encodeURIComponent(run.agent)}`)}>${plain(run.agent, 64)}</a>`} ${run.forkedFrom && html`forked from <${RunLink} id=${run.forkedFrom.run} /> at step ${run.forkedFrom.step}: <a href=${to(`/compare/${encodeURIComponent(run.forkedFrom.run)}/${encodeURIComponent(id)}`)}>compare</a>`} ${state === "waiting" && !ended && html`<span class="bad">The connection was lost; it is being made again.</span>`}`} actions=${actions}>
     ${error && html`<${Failure} error=${error} retry=${retry} />`}
     <${Summary} run=${run} />
+    <${Checked} of=${replay.state} again=${replay.check} close=${replay.close} />
     ${run.waiting && html`${why.error && html`<${Failure} error=${why.error} retry=${why.reload} />`}<${Waiting} id=${id} run=${run} why=${why.data?.text} />`}
     <${Tabs} label="Parts of the run" tabs=${tabs.filter(([t]) => (t !== "plan" || run.plan) && (t !== "children" || run.children.length))} at=${at} href=${(/** @type {string} */ t) => to(`/runs/${encodeURIComponent(id)}`, { tab: t })} />
     <${Tab} at=${at} id=${id} run=${run} path=${path} />
@@ -308,7 +312,7 @@ function AsCommand({ id, path, close }) {
     return html`<div class="stack"><${Command} text=${`longshore submit ${flagsOf(task, quoted)}${quoted(textOf(task.input))}`} />
       ${Object.keys(task).some((k) => !told.includes(k)) && html`<p class="faint">The command leaves out ${Object.keys(task).filter((k) => !told.includes(k)).join(", ")}; this request has all of it:</p>`}
       <${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d ${quoted(task)}`} />
-      <p class="faint">Check that what the run decided follows from its log, without asking a model or calling a tool:</p>
+      <p class="faint">Check by replay whether the code of the program on your machine decides as the run did, without asking a model or calling a tool:</p>
       <${Command} text=${`longshore replay ${id} --check${tenant.value ? ` --tenant ${tenant.value}` : ""}`} /></div>`;
   }}<//><//>`;
 }
