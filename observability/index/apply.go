@@ -256,32 +256,39 @@ func (t *tx) save(ctx context.Context, b *batch) error {
 
 // remove removes all that is known of runs, but for the blocks of the search, and subtracts them from the sums.
 func (t *tx) remove(ctx context.Context, runs []messages.Ref, sums *sumChanges) error {
+	var stored []*storedShare
 	for part := range pieces(runs) {
 		var args []any
-		var places [][]any
 		for _, r := range part {
 			args = append(args, r.Tenant, r.Run)
 		}
-		of := " IN (VALUES " + tuples(2, len(part)) + ")"
 		err := t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanShare(scan)
-			if err == nil {
-				sums.change(&s.share, nil)
-				places = append(places, []any{s.of.tenant, s.first})
-			}
+			stored = append(stored, &s)
 			return err
-		}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, id)"+of, args...)
+		}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, id) IN (VALUES "+tuples(2, len(part))+")", args...)
 		if err != nil {
 			return err
 		}
-		for at := range pieces(places) {
-			rows := strings.TrimSuffix(strings.Repeat("(?, CAST(? AS BIGINT)),", len(at)), ",") // else PostgreSQL takes it for a text
-			if _, err := t.Exec(ctx, "DELETE FROM longshore_loose WHERE (tenant, first) IN (VALUES "+rows+")", slices.Concat(at...)...); err != nil {
-				return fmt.Errorf("remove runs from the search: %w", err)
-			}
+	}
+	return t.removeStored(ctx, stored, sums)
+}
+
+// removeStored is remove for runs of which it was read what they add to the sums.
+func (t *tx) removeStored(ctx context.Context, runs []*storedShare, sums *sumChanges) error {
+	for part := range pieces(runs) {
+		var args, places []any
+		for _, r := range part {
+			sums.change(&r.share, nil)
+			args = append(args, r.of.tenant, r.run)
+			places = append(places, r.of.tenant, r.first)
+		}
+		of := strings.TrimSuffix(strings.Repeat("(?, CAST(? AS BIGINT)),", len(part)), ",") // else PostgreSQL takes it for a text
+		if _, err := t.Exec(ctx, "DELETE FROM longshore_loose WHERE (tenant, first) IN (VALUES "+of+")", places...); err != nil {
+			return fmt.Errorf("remove runs from the search: %w", err)
 		}
 		for _, table := range tableNames() {
-			n, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+of, args...)
+			n, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+") IN (VALUES "+tuples(2, len(part))+")", args...)
 			if err != nil {
 				return fmt.Errorf("remove runs from %s: %w", table, err)
 			}
