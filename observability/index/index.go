@@ -42,7 +42,7 @@ const (
 // After a transaction, what comes for so long shares the next: the events of a run that come within it are one write of its row. Answers do
 // not wait for that where this process applies. For those of other processes on a PostgreSQL it is short.
 const (
-	gatherFor       = time.Second
+	gatherFor       = 250 * time.Millisecond
 	gatherForOthers = 50 * time.Millisecond
 )
 
