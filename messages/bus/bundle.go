@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -17,11 +18,15 @@ const maxBundled = 1024
 // is not an event of the run in the subject is left out and counted. The bytes are a part of the message.
 func (b *Bus) Each(m Message) iter.Seq2[messages.Event, []byte] {
 	return func(yield func(messages.Event, []byte) bool) {
-		run, ok := messages.RunOfEvent(m.Subject)
-		if !ok || m.Subject != run.EventSubject(messages.NameBundle) {
+		if !strings.HasSuffix(m.Subject, "."+messages.NameBundle) {
 			if e, ok := b.Event(m); ok {
 				yield(e, m.Data)
 			}
+			return
+		}
+		run, ok := messages.RunOfEvent(m.Subject)
+		if !ok {
+			b.Foreign()
 			return
 		}
 		all, ok := cutWritten(m.Data)

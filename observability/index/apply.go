@@ -97,19 +97,21 @@ func (b *batch) apply(events []placed) {
 			continue
 		}
 		ref := e.Ref()
-		if b.runs[ref] == nil {
-			b.runs[ref] = newRow(ref)
+		r := b.runs[ref]
+		if r == nil {
+			r = newRow(ref)
+			b.runs[ref] = r
 		}
-		if !b.runs[ref].apply(e) {
+		if !r.apply(e) || e.step == "" {
 			continue
 		}
-		if e.step != "" {
-			key := stepKey{ref, e.step}
-			if b.steps[key] == nil {
-				b.steps[key] = newStep(key)
-			}
-			b.steps[key].apply(e)
+		key := stepKey{ref, e.step}
+		s := b.steps[key]
+		if s == nil {
+			s = newStep(key)
+			b.steps[key] = s
 		}
+		s.apply(e)
 	}
 }
 
@@ -208,13 +210,14 @@ func (t *tx) save(ctx context.Context, b *batch) error {
 	})
 	var rows, loose, labels, steps [][]any
 	for _, r := range runs {
-		args, err := runArgs(r)
+		words := r.words()
+		args, err := runArgs(r, words)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, args)
 		b.sums.change(r.was, r.share())
-		if r.words() != r.searched {
+		if words != r.searched {
 			loose = append(loose, []any{r.Tenant, place(r.first)})
 			b.texts[r.Tenant]++
 		}
@@ -256,32 +259,39 @@ func (t *tx) save(ctx context.Context, b *batch) error {
 
 // remove removes all that is known of runs, but for the blocks of the search, and subtracts them from the sums.
 func (t *tx) remove(ctx context.Context, runs []messages.Ref, sums *sumChanges) error {
+	var stored []*storedShare
 	for part := range pieces(runs) {
 		var args []any
-		var places [][]any
 		for _, r := range part {
 			args = append(args, r.Tenant, r.Run)
 		}
-		of := " IN (VALUES " + tuples(2, len(part)) + ")"
 		err := t.Each(ctx, func(scan func(...any) error) error {
 			s, err := scanShare(scan)
-			if err == nil {
-				sums.change(&s.share, nil)
-				places = append(places, []any{s.of.tenant, s.first})
-			}
+			stored = append(stored, &s)
 			return err
-		}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, id)"+of, args...)
+		}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, id) IN (VALUES "+tuples(2, len(part))+")", args...)
 		if err != nil {
 			return err
 		}
-		for at := range pieces(places) {
-			rows := strings.TrimSuffix(strings.Repeat("(?, CAST(? AS BIGINT)),", len(at)), ",") // else PostgreSQL takes it for a text
-			if _, err := t.Exec(ctx, "DELETE FROM longshore_loose WHERE (tenant, first) IN (VALUES "+rows+")", slices.Concat(at...)...); err != nil {
-				return fmt.Errorf("remove runs from the search: %w", err)
-			}
+	}
+	return t.removeStored(ctx, stored, sums)
+}
+
+// removeStored is remove for runs of which it was read what they add to the sums.
+func (t *tx) removeStored(ctx context.Context, runs []*storedShare, sums *sumChanges) error {
+	for part := range pieces(runs) {
+		var args, places []any
+		for _, r := range part {
+			sums.change(&r.share, nil)
+			args = append(args, r.of.tenant, r.run)
+			places = append(places, r.of.tenant, r.first)
+		}
+		of := strings.TrimSuffix(strings.Repeat("(?, CAST(? AS BIGINT)),", len(part)), ",") // else PostgreSQL takes it for a text
+		if _, err := t.Exec(ctx, "DELETE FROM longshore_loose WHERE (tenant, first) IN (VALUES "+of+")", places...); err != nil {
+			return fmt.Errorf("remove runs from the search: %w", err)
 		}
 		for _, table := range tableNames() {
-			n, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+of, args...)
+			n, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+") IN (VALUES "+tuples(2, len(part))+")", args...)
 			if err != nil {
 				return fmt.Errorf("remove runs from %s: %w", table, err)
 			}
@@ -322,7 +332,7 @@ const runColumns = "tenant, id, status, agent, model, session, priority, labels,
 	"steps, model_calls, tool_calls, tool_errors, tokens, tokens_detail, cost, unpriced, " +
 	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold, parent, tools"
 
-func runArgs(r *row) ([]any, error) {
+func runArgs(r *row, words string) ([]any, error) {
 	labels, err1 := json.Marshal(r.Labels)
 	usage, err2 := json.Marshal(r.Usage)
 	fold, err3 := json.Marshal(r.fold())
@@ -332,7 +342,7 @@ func runArgs(r *row) ([]any, error) {
 	}
 	return []any{
 		r.Tenant, r.ID, string(r.Status), r.Agent, r.Model, r.Session, string(r.Priority), string(labels), r.Input, r.Waits, string(r.Code),
-		r.Error, r.Summary, r.words(), amount(int64(r.Steps)), amount(int64(r.ModelCalls)), amount(int64(r.ToolCalls)), amount(int64(r.ToolErrors)),
+		r.Error, r.Summary, words, amount(int64(r.Steps)), amount(int64(r.ModelCalls)), amount(int64(r.ToolCalls)), amount(int64(r.ToolErrors)),
 		amount(r.Usage.Total), string(usage), price(r.cost), bit(r.unpriced), stamp(r.Queued), stamp(r.Started), stamp(r.Finished), r.began.UnixMicro(), r.Updated.UnixMicro(), r.took(),
 		place(r.first), place(r.last), string(fold), r.Parent, tools,
 	}, nil

@@ -75,18 +75,21 @@ func (x *Index) within(ctx context.Context, on database.Beginner, h head, do fun
 // clearSome removes some of the runs whose first event is at a position or after it, those after a place in the order of
 // tenants and first events. It returns the place of the last.
 func (t *tx) clearSome(ctx context.Context, tenant string, place, from int64) (atTenant string, atPlace int64, more bool, err error) {
-	var runs []messages.Ref
+	var runs []*storedShare
 	err = t.Each(ctx, func(scan func(...any) error) error {
-		var r messages.Ref
-		err := scan(&r.Tenant, &r.Run, &place)
-		runs, tenant = append(runs, r), r.Tenant
+		s, err := scanShare(scan)
+		runs = append(runs, &s)
 		return err
-	}, "SELECT tenant, id, first FROM longshore_runs WHERE (tenant, first) >= (?, ?) AND first >= ? ORDER BY tenant, first LIMIT ?", tenant, place, from, clearBatch)
+	}, "SELECT "+shareColumns+" FROM longshore_runs WHERE (tenant, first) >= (?, ?) AND first >= ? ORDER BY tenant, first LIMIT ?", tenant, place, from, clearBatch)
 	if err != nil {
 		return tenant, place, false, err
 	}
+	if len(runs) > 0 {
+		last := runs[len(runs)-1]
+		tenant, place = last.of.tenant, last.first
+	}
 	sums := newSumChanges()
-	if err := t.remove(ctx, runs, sums); err != nil {
+	if err := t.removeStored(ctx, runs, sums); err != nil {
 		return tenant, place, false, err
 	}
 	return tenant, place, len(runs) == clearBatch, t.saveSums(ctx, sums)

@@ -73,3 +73,34 @@ func TestRebuildOfManyRows(t *testing.T) {
 		}
 	}
 }
+
+// The process that applies stays in charge during a rebuild, and applies anew at once.
+func TestRebuildStaysInCharge(t *testing.T) {
+	each(t, func(t *testing.T, place func() string) {
+		h := newHarbour(t)
+		x := h.open(place())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- x.Keep(ctx) }()
+		h.publish(made(acme("run"), noon, nil)...)
+		h.caughtUp(x)
+		if err := x.Exec(t.Context(), "UPDATE longshore_runs SET input = 'of before'"); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.until("the rows are made again", func() bool {
+			select {
+			case err := <-ended:
+				t.Fatalf("it is no longer in charge: %v", err)
+			default:
+			}
+			all, _ := dump(t, x)
+			return all["acme/run"].Input == "hello"
+		})
+		sumsAreRight(t, x)
+		cancel()
+		<-ended
+	})
+}

@@ -29,6 +29,9 @@ func (x *Index) Prepare(ctx context.Context) error {
 	return err
 }
 
+// Keep applies events for as long as it is this one's turn.
+func (x *Index) Keep(ctx context.Context) error { return x.keep(ctx) }
+
 // Apply applies events from one position to another.
 func (x *Index) Apply(ctx context.Context, from, to uint64, events ...Placed) error {
 	var h head

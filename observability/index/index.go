@@ -152,11 +152,13 @@ func (x *Index) keep(ctx context.Context) error {
 	defer discard(conn)
 	x.leads.Store(true)
 	h, err := x.settle(ctx, conn)
-	if err != nil {
-		return err
+	for err == nil {
+		x.fail(nil)
+		if err = x.feed(ctx, conn, h); !errors.Is(err, errRebuild) {
+			break
+		}
+		h, err = x.settle(ctx, conn)
 	}
-	x.fail(nil)
-	err = x.feed(ctx, conn, h)
 	if errors.Is(err, bus.ErrAhead) {
 		x.cfg.Log.WarnContext(ctx, "the run index is ahead of the events: it is made again from them", "err", err)
 		return x.db.begin(ctx, conn, h, head{epoch: h.epoch + 1, stream: h.stream}, 0)
@@ -257,7 +259,7 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 	texts := changedTexts{all: true, by: map[string]int{}}
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	x.onRebuild(func() { end(errMoved) })
+	x.onRebuild(func() { end(errRebuild) })
 	defer x.onRebuild(nil)
 	for batch, err := range x.from.Gathered(reading, h.position, x.gather()) {
 		if err != nil {

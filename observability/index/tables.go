@@ -206,3 +206,6 @@ func (t *tx) move(ctx context.Context, from, to head) error {
 
 // errMoved means that another process has applied events, or started a rebuild.
 var errMoved = errors.New("another process has moved the index")
+
+// errRebuild means that a rebuild was started here.
+var errRebuild = errors.New("a rebuild of the index was started")
