@@ -74,11 +74,16 @@ func freeAddr(t *testing.T) string {
 func (h *hall) visit(path string) {
 	h.Helper()
 	visit := chromedp.Navigate(h.url + path)
-	for end := time.Now().Add(patience); ; {
-		if _, err := chromedp.Run(h.tab(), visit); err == nil {
+	late := time.After(patience)
+	for {
+		_, err := chromedp.Run(h.tab(), visit)
+		if err == nil {
 			return
-		} else if time.Now().After(end) {
+		}
+		select {
+		case <-late:
 			h.Fatal(err)
+		case <-time.After(again):
 		}
 	}
 }
@@ -110,7 +115,7 @@ func TestTheDispatcherIsKilled(t *testing.T) {
 	h.ends(inside, "c")
 	h.dispatch(addr, h.dev.NATS)
 	h.shows("completed")
-	h.do(chromedp.Poll[chromedp.Void](`!document.body.innerText.includes("The dispatcher does not answer")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`!document.body.innerText.includes("The dispatcher does not answer")`))
 	if told := eval[bool](h, `document.body.innerText.includes("The connection was lost")`); told {
 		t.Error("the page still says that the connection was lost")
 	}
@@ -328,5 +333,5 @@ func (h *hall) show(shown bool) {
 	if _, err := chromedp.Call(h.tab(), browser.SetWindowBounds, browser.SetWindowBoundsParams{WindowID: window.WindowID, Bounds: &browser.Bounds{WindowState: state}}); err != nil {
 		h.Fatal(err)
 	}
-	h.do(chromedp.Poll[chromedp.Void](fmt.Sprintf("document.hidden === %t", !shown), chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	h.do(until(fmt.Sprintf("document.hidden === %t", !shown)))
 }
