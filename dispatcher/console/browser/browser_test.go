@@ -181,7 +181,9 @@ func (h *hall) shows(text string) {
 // ask makes a request past the browser.
 func (h *hall) ask(method, path, body string, headers ...string) (status int, answer map[string]any) {
 	h.Helper()
-	req, err := http.NewRequestWithContext(h.Context(), method, h.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -273,7 +275,7 @@ func TestAViewer(t *testing.T) {
 		}
 		return k
 	}
-	if status, answer := h.ask("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, "Authorization", "Bearer "+key(control.RoleSubmitter)); status != http.StatusOK {
+	if status, answer := h.ask("POST", "/v1/tasks?wait=60s", `{"id":"r","input":"hi"}`, "Authorization", "Bearer "+key(control.RoleSubmitter)); status != http.StatusOK {
 		t.Fatalf("%d %v", status, answer)
 	}
 	h.shows("Sign in to Longshore")

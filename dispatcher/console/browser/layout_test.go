@@ -102,7 +102,7 @@ func TestNothingMovesWhileItLoads(t *testing.T) {
 	const most = 0.02
 	h := open(t, settings.AuthOff, script)
 	h.furnish()
-	h.must(http.StatusOK, "POST", "/v1/tasks?wait=30s", `{"id":"f","input":"fail"}`)
+	h.must(http.StatusOK, "POST", "/v1/tasks?wait=60s", `{"id":"f","input":"fail"}`)
 	h.slowly()
 	all := pages()
 	all["runs/f"] = "it broke"

@@ -2,7 +2,9 @@ package browser_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +21,8 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
 // dispatch starts a dispatcher in a process of its own, beside those of the hall, and returns what kills it.
@@ -94,7 +98,7 @@ func TestTheDispatcherIsKilled(t *testing.T) {
 	var play strings.Builder
 	play.WriteString("scenes:\n  - match: count\n    turns:\n")
 	for i := range lines {
-		fmt.Fprintf(&play, "      - {text: \"line %d of them\", delay: 150ms, calls: [{name: list_files, arguments: {}}]}\n", i)
+		fmt.Fprintf(&play, "      - {text: \"line %d of them\", delay: 250ms, calls: [{name: list_files, arguments: {}}]}\n", i)
 	}
 	play.WriteString("      - {text: \"the last line\"}\n")
 	h := open(t, settings.AuthOff, play.String())
@@ -258,21 +262,42 @@ func TestTwoTabs(t *testing.T) {
 	h.shows("Sign in to Longshore")
 }
 
+// held is a model that says nothing until it is let go.
+type held struct {
+	model.Provider
+
+	until chan struct{}
+}
+
+func (p held) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		select {
+		case <-p.until:
+			p.Provider.Stream(ctx, r)(yield)
+		case <-ctx.Done():
+			yield(model.Delta{}, context.Cause(ctx))
+		}
+	}
+}
+
 // Text is shown while it is written.
 func TestTextGrows(t *testing.T) {
-	h := open(t, settings.AuthOff, `
-scenes:
-  - match: slowly
-    turns: [{text: "`+strings.Repeat("word by word ", 30)+`at last", chunk: 8, pause: 40ms, delay: 1s}]
-`)
-	h.do(chromedp.Navigate(h.url + "/runs"))
-	h.shows("Submit a task")
+	scenes, err := scripted.Parse([]byte(`scenes: [{match: slowly, turns: [{text: "` + strings.Repeat("word by word ", 30) + `at last", chunk: 8, pause: 40ms}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := held{scripted.New(scenes), make(chan struct{})}
+	h := openOn(t, settings.AuthOff, p)
 	h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"s","input":"slowly"}`)
-	h.do(chromedp.Navigate(h.url+"/runs/s"), chromedp.Evaluate[chromedp.Void](`{
+	h.do(chromedp.Navigate(h.url + "/runs/s"))
+	h.shows("running")
+	h.settled()
+	h.do(chromedp.Evaluate[chromedp.Void](`{
 		window.lengths = new Set();
 		new MutationObserver(() => { const t = document.querySelector("section.turn[id] .cursor")?.textContent; if (t) window.lengths.add(t.length); })
 			.observe(document.body, {subtree: true, childList: true, characterData: true});
 	}`))
+	close(p.until)
 	h.shows("at last")
 	h.shows("Result")
 	if n := eval[int](h, "window.lengths.size"); n < 3 {
