@@ -165,14 +165,16 @@ func (k *keyboard) focus() string {
 	return eval[string](k.hall, `document.activeElement?.outerHTML.slice(0, 200) ?? "nothing"`)
 }
 
-// note keeps which controls there are and which were operated, and checks that the focus was seen on each that had it.
-func (k *keyboard) note() {
+// note keeps which controls there are and which were operated, checks that the focus was seen on each that had it, and returns which were operated
+// since the last note.
+func (k *keyboard) note() (operated []string) {
 	k.Helper()
 	told := eval[struct{ Seen, Done, Dim []string }](k.hall, `keys.tell()`)
 	k.kinds.note(k.deed, told.Seen, told.Done)
 	for _, kind := range told.Dim {
 		k.Errorf("%s: the focus is not seen on %s", k.deed, kind)
 	}
+	return told.Done
 }
 
 // held checks that something has the focus, once the page is drawn.
@@ -202,16 +204,19 @@ func press(control string) stroke {
 	}
 }
 
-// follow reaches a link by where it leads, and follows it.
+// follow reaches a link by where it leads, and follows it; the same Enter operates nothing of the view that opens.
 func follow(address string) stroke {
 	return func(k *keyboard) {
 		k.Helper()
 		k.reach("a", "to "+address)
 		target := eval[string](k.hall, `document.activeElement.href`)
-		press("to " + address)(k)
+		k.do(chromedp.KeyEvent(kb.Enter))
 		k.do(until(`location.href === ` + quote(k.T, target) + ` && document.querySelector("main h1") !== null`))
 		k.settled()
-		k.note()
+		k.held(target)
+		if operated := k.note(); len(operated) != 1 || !strings.HasSuffix(operated[0], " › link "+address) {
+			k.Errorf("%s: Enter on the link to %s has operated %q", k.deed, target, operated)
+		}
 	}
 }
 
