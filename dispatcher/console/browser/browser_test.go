@@ -181,9 +181,7 @@ func (h *hall) shows(text string) {
 // ask makes a request past the browser.
 func (h *hall) ask(method, path, body string, headers ...string) (status int, answer map[string]any) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, h.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(h.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		h.Fatal(err)
 	}

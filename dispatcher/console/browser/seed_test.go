@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -22,13 +21,7 @@ func (h *hall) must(status int, method, path, body string, headers ...string) ma
 // ends waits until a run has ended.
 func (h *hall) ends(url, run string) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", url+"/v1/tasks/"+run+"/events?types=run_finished", http.NoBody)
-	if err != nil {
-		h.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.Get(url + "/v1/tasks/" + run + "/events?types=run_finished")
 	if err != nil {
 		h.Fatal(err)
 	}
