@@ -162,8 +162,7 @@ func eval[T any](h *hall, expression string) T {
 func button(text string) string { return fmt.Sprintf(`//button[normalize-space()=%q]`, text) }
 func link(text string) string   { return fmt.Sprintf(`//nav//a[normalize-space()=%q]`, text) }
 
-// until waits until something holds in the page. It asks by a timer: asked at each frame, Chromium draws as many frames as it can meanwhile, and
-// in a hidden tab none.
+// until waits until something holds in the page. It asks by a timer, for a hidden tab draws no frames.
 func until(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(again), chromedp.WithPollingTimeout(patience))
 }
