@@ -30,7 +30,7 @@ func (h *hall) look(theme string, width int64, scale float64) {
 // settled waits until nothing is loaded for the first time.
 func (h *hall) settled() {
 	h.Helper()
-	h.do(chromedp.Poll[chromedp.Void](`!document.querySelector(".skeleton")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`!document.querySelector(".skeleton")`))
 }
 
 // fits checks that the page does not scroll to the side, and that what is in a cell of a table stays in it.

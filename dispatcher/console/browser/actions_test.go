@@ -204,6 +204,7 @@ func runDeeds() []deed {
 		{"runs/r", "a run is forked with other instructions", []stroke{press("Fork"), press("Change the instructions"), write("Instructions", "Be brief."), press("Fork"), sees("The fork is"), press("~01"), sees("forked from"), press("compare"), sees("Compare two runs")}, tells("/v1/agents/default_draft", "Be brief.")},
 
 		{"runs/steered", "a message is sent to a run", []stroke{back("Send a message", "Close"), press("Send a message"), write("Message", "in grey"), press("Send"), sees("Sent")}, tells("/v1/tasks/steered/log", "in grey")},
+		{"", "a call is approved", []stroke{press("Approve"), sees("Done: see haiku.txt")}, tells("/v1/tasks/steered/files", "haiku.txt")},
 		{"runs/edited", "a call is approved with other arguments", []stroke{
 			press("Change the arguments"), press("Leave them as they are"), press("Change the arguments"), write("Arguments", `{"filePath":"sea.txt","content":"blue"}`), write("Reason (optional)", "shorter"),
 			press("Approve with these arguments"), sees("Done: see haiku.txt"),
@@ -237,6 +238,7 @@ func authorDeeds() []deed {
 			return tells("/v1/tasks/"+eval[string](h, `new URLSearchParams(location.search).get("run")`)+"/files", "note.txt", "haiku.txt")(h)
 		})},
 		{"", "what was tried is saved", []stroke{press("Save as a new revision"), sees("Saved as revision")}, tells("/v1/agents/tried", "write_file", "!maxSteps:7")},
+		{"", "the run that was tried is opened", []stroke{follow("/runs/…")}, nil},
 		{"prompts/greeting", "a prompt is edited and stored", []stroke{
 			write("Text", "Hello {name"), sees("is not closed"), press("Line 1"), press("Undo"), write("Text", "Good day {name}"), sees("No mistakes."), press("Store"), sees("Stored as version"), becomes(`document.querySelector("main .facts dd").textContent === "2"`),
 		}, tells("/v1/prompts/greeting", "Good day {name}")},
@@ -256,6 +258,7 @@ func keptDeeds() []deed {
 		{"schedules/nightly", "a schedule is paused", []stroke{press("Pause"), sees("Resume")}, tells("/v1/schedules/nightly", "paused:true")},
 		{"", "a schedule is resumed", []stroke{press("Resume"), sees("Pause")}, tells("/v1/schedules/nightly", "!paused:true")},
 		{"", "a schedule is run now", []stroke{press("Run now"), sees("Its task is submitted")}, tells("/v1/schedules/nightly", "run:")},
+		{"", "the run of a schedule is opened", []stroke{follow("/runs/…")}, nil},
 		{"dead-letters", "dead letters are searched", []stroke{write("Agent", "unknown"), write("Error code", "unknown_agent")}, all(at("/dead-letters?agent=unknown&code=unknown_agent"), shown(`document.querySelectorAll("main tbody tr").length`, "2"))},
 		{"dead-letters", "a dead letter is removed", []stroke{back("in Number", "Close"), press("in Number"), press("Remove"), sees("Removed"), rows(1)}, api("/v1/dead-letters", func(a map[string]any) bool { return len(a["letters"].([]any)) == 1 })},
 		{"", "a dead letter is edited and sent again", []stroke{press("in Number"), write("Task", `{"input":"redriven","agent":"default"}`), press("Send again"), sees("No dead letters")}, tells("/v1/tasks?q=redriven", "status:completed")},
@@ -285,7 +288,7 @@ func operatorDeeds() []deed {
 	decided := func(run *string) stroke {
 		return func(k *keyboard) { k.Helper(); gone("in " + *run + ", since")(k) }
 	}
-	const waiting = 9 // of eleven calls two are decided
+	const waiting = 6 // of eleven calls five are decided
 	return []deed{
 		{"quotas", "a quota is set", []stroke{
 			back("New quota", "Back"), press("New quota"), choose("Kind", "agent"), choose("Kind", "tenant"), write("Name", "harbour"), write("Runs at once", "3"), write("Runs in the queue", "40"),
@@ -299,7 +302,12 @@ func operatorDeeds() []deed {
 		{"", "the span of the overview is chosen", []stroke{keys("go"), press("1 h"), press("7 d"), press("24 h"), sees("The last 24 hours")}, at("/")},
 		{"", "the figures of a chart are unfolded", []stroke{press("As a table")}, shown(`document.querySelector("figure details").open`, "true")},
 
-		{"inbox", "a call is approved by key", []stroke{sees("box-6"), to("box-2"), keys("k"), told(&first), keys("a"), decided(&first)}, func(h *hall) string { return tells("/v1/tasks/"+first+"/files", "haiku.txt")(h) }},
+		{"inbox", "a call is approved in the inbox", []stroke{sees("box-6"), write("Reason (optional) | box-3", "as usual"), press("Approve | box-3"), gone("box-3")}, all(tells("/v1/tasks/box-3/files", "haiku.txt"), tells("/v1/tasks/box-3/log", "as usual"))},
+		{"", "a call is approved with other arguments in the inbox", []stroke{
+			press("Change the arguments | steered"), write("Arguments | steered", `{"filePath":"sea.txt","content":"blue"}`), press("Approve with these arguments | steered"), gone("steered"),
+		}, tells("/v1/tasks/steered/files", "sea.txt")},
+		{"", "a call is denied in the inbox", []stroke{press("Change the arguments | box-4"), press("Leave them as they are | box-4"), press("Deny | box-4"), gone("box-4")}, tells("/v1/tasks/box-4/result?transcript=true", "User denied approval")},
+		{"", "a call is approved by key", []stroke{sees("box-6"), to("box-2"), keys("k"), becomes(`document.activeElement.closest(".waits.at") !== null`), told(&first), keys("a"), decided(&first)}, func(h *hall) string { return tells("/v1/tasks/"+first+"/files", "haiku.txt")(h) }},
 		{"", "the next one is denied by key", []stroke{told(&second), keys("d"), decided(&second)}, func(h *hall) string {
 			return tells("/v1/tasks/"+second+"/result?transcript=true", "User denied approval")(h)
 		}},
@@ -314,6 +322,52 @@ func operatorDeeds() []deed {
 			return len(l) == 0 || strings.Contains(fmt.Sprint(l), "draining:true") || strings.Contains(fmt.Sprint(l), "gone:true")
 		})},
 	}
+}
+
+// linkDeeds follow each kind of link that no other deed does, from a page that has it.
+func linkDeeds() []deed {
+	var deeds []deed
+	for _, l := range []struct{ page, to string }{
+		{"/?span=7d", "/runs?since"},
+		{"/?span=7d", "/runs?since&status"},
+		{"/", "/runs?status"},
+		{"/", "/runs"},
+		{"/", "/runs/…"},
+		{"/", "/lanes"},
+		{"/", "/workers"},
+		{"/", "/inbox"},
+		{"/", "/dead-letters"},
+		{"/", "/quotas"},
+		{"agents", "/agents/…"},
+		{"agents/tried", "/runs?agent"},
+		{"agents/tried", "/try?agent"},
+		{"try?agent=tried", "/agents/…"},
+		{"tools", "/tools/…"},
+		{"compare/r/a", "/runs/…"},
+		{"runs/r", "/agents/…"},
+		{"runs/r", "/sessions/…"},
+		{"runs/parent?tab=children", "/runs/…"},
+		{"dead-letters", "/runs/…"},
+		{"memory/notes", "/memory"},
+		{"memory/notes", "/runs/…"},
+		{"sessions/s", "/runs/…"},
+		{"workspaces", "/runs/…?tab"},
+		{"inbox", "/runs/…"},
+		{"batches", "/batches/…"},
+		{"memory", "/memory/…"},
+		{"prompts", "/prompts/…"},
+		{"schedules", "/schedules/…"},
+		{"sessions", "/sessions/…"},
+		{"tools/write_file", "/tools"},
+		{"tools/write_file", "/agents/…"},
+		{"suites", "/suites/…"},
+		{"suites/greetings", "/suites"},
+		{"suites/greetings", "/runs?label&since"},
+		{"suites/greetings", "/runs/…"},
+	} {
+		deeds = append(deeds, deed{l.page, "a link of " + l.page + " to " + l.to + " is followed", []stroke{follow(l.to)}, nil})
+	}
+	return deeds
 }
 
 // download presses a link to a file, and waits for the browser to fetch it.
@@ -377,55 +431,51 @@ func upload(field, name string) stroke {
 }
 
 // acting is a keyboard before a fleet that has something for each deed.
-func acting(t *testing.T) *keyboard {
+func acting(t *testing.T, met *kinds) *keyboard {
 	t.Helper()
 	h := open(t, settings.AuthOff, sharing+strings.TrimPrefix(script, "\nscenes:"))
 	h.furnish()
 	h.provision()
-	k := h.keyboard()
+	k := h.keyboard(met)
 	k.grant()
 	return k
 }
 
-// visible checks that the focus was seen wherever it has been.
-func (k *keyboard) visible() {
-	k.Helper()
-	for kind := range k.dim {
-		k.Errorf("the focus is not seen on %s", kind)
-	}
-}
-
 // What the list of runs and a run offer is done by keyboard alone, and its effect is what the API tells afterwards.
-func TestRunsByKeyboard(t *testing.T) {
-	k := acting(t)
-	k.work(runDeeds())
-	k.visible()
+func runsByKeyboard(t *testing.T, met *kinds) {
+	acting(t, met).work(runDeeds())
 }
 
 // The same of agents, prompts, trying them and suites.
-func TestAgentsByKeyboard(t *testing.T) {
-	k := acting(t)
-	k.work(authorDeeds())
-	k.visible()
+func agentsByKeyboard(t *testing.T, met *kinds) {
+	acting(t, met).work(authorDeeds())
 }
 
 // The same of sessions, batches, schedules, dead letters, memory and workspaces.
-func TestWhatIsKeptByKeyboard(t *testing.T) {
-	k := acting(t)
+func keptByKeyboard(t *testing.T, met *kinds) {
+	k := acting(t, met)
 	var quick strings.Builder
 	for i := range 55 { // more than a page of the list
 		fmt.Fprintf(&quick, `{"custom_id":"quick-%d","input":"hi"}`+"\n", i)
 	}
 	k.batch("quick", "", quick.String())
 	k.work(keptDeeds())
-	k.visible()
 }
 
 // The same of quotas, pauses, the inbox, the overview and workers.
-func TestOperatingByKeyboard(t *testing.T) {
-	k := acting(t)
-	k.work(operatorDeeds())
-	k.visible()
+func operatingByKeyboard(t *testing.T, met *kinds) {
+	acting(t, met).work(operatorDeeds())
+}
+
+// Each page of a fleet that has something of everything is looked at, and its links are followed.
+func linksByKeyboard(t *testing.T, met *kinds) {
+	k := acting(t, met)
+	for page, text := range pages() {
+		k.deed = "/" + page + " is looked at"
+		k.visit("/" + page)
+		sees(text)(k)
+	}
+	k.work(linkDeeds())
 }
 
 // grant lets the pages use the clipboard, as a person allows it.

@@ -88,7 +88,7 @@ func (w *wire) cut() {
 // gone waits until the page no longer has a text.
 func (h *hall) gone(text string) {
 	h.Helper()
-	h.do(chromedp.Poll[chromedp.Void](`!document.body.innerText.includes(`+quote(h.T, text)+`)`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`!document.body.innerText.includes(` + quote(h.T, text) + `)`))
 }
 
 // A dispatcher that loses NATS says so in the page, which continues by itself when NATS is back.

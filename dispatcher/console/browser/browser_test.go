@@ -27,8 +27,10 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-// patience is how long anything may take that must come.
-const patience = 60 * time.Second
+const (
+	patience = 2 * time.Minute       // how long anything may take that must come
+	again    = 20 * time.Millisecond // before something is asked again
+)
 
 const script = `
 scenes:
@@ -80,6 +82,7 @@ func openWith(t *testing.T, with settings.Dev, provider model.Provider) *hall {
 	if chromium == "" {
 		t.Skip("left out: LONGSHORE_CHROMIUM names no browser")
 	}
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	with.Slots, with.MaxAttempts, with.Console = 8, 5, "on"
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
@@ -159,6 +162,11 @@ func eval[T any](h *hall, expression string) T {
 func button(text string) string { return fmt.Sprintf(`//button[normalize-space()=%q]`, text) }
 func link(text string) string   { return fmt.Sprintf(`//nav//a[normalize-space()=%q]`, text) }
 
+// until waits until something holds in the page. It asks by a timer, for a hidden tab draws no frames.
+func until(expression string) chromedp.Action[chromedp.Void] {
+	return chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(again), chromedp.WithPollingTimeout(patience))
+}
+
 // shows waits until the page has a text.
 func (h *hall) shows(text string) {
 	h.Helper()
@@ -166,7 +174,7 @@ func (h *hall) shows(text string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.do(chromedp.Poll[chromedp.Void]("document.body.innerText.includes("+string(quoted)+")", chromedp.WithPollingTimeout(patience)))
+	h.do(until("document.body.innerText.includes(" + string(quoted) + ")"))
 }
 
 // ask makes a request past the browser.
@@ -264,7 +272,7 @@ func TestAViewer(t *testing.T) {
 		}
 		return k
 	}
-	if status, answer := h.ask("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, "Authorization", "Bearer "+key(control.RoleSubmitter)); status != http.StatusOK {
+	if status, answer := h.ask("POST", "/v1/tasks?wait=60s", `{"id":"r","input":"hi"}`, "Authorization", "Bearer "+key(control.RoleSubmitter)); status != http.StatusOK {
 		t.Fatalf("%d %v", status, answer)
 	}
 	h.shows("Sign in to Longshore")

@@ -3,7 +3,6 @@ package browser_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -44,7 +43,7 @@ func TestDialogs(t *testing.T) {
 		} else {
 			h.do(chromedp.Focus(button(d.opener)), chromedp.KeyEvent("\r"))
 		}
-		h.do(chromedp.Poll[chromedp.Void](`document.querySelector("dialog[open] h2")?.textContent === `+quote(t, d.title), chromedp.WithPollingTimeout(patience)))
+		h.do(until(`document.querySelector("dialog[open] h2")?.textContent === ` + quote(t, d.title)))
 		h.settled()
 		h.tabbed(where)
 		if out := eval[[]string](h, `[...window.reached].filter((e) => !e.closest("dialog")).map((e) => e.outerHTML.slice(0, 120))`); len(out) > 0 {
@@ -61,9 +60,9 @@ func TestDialogs(t *testing.T) {
 		}
 		h.photograph("dialog_"+d.title, "dark", 390)
 		h.look("light", 1280, 1)
-		h.do(chromedp.KeyEvent("\x1b"), chromedp.Poll[chromedp.Void](`!document.querySelector("dialog")`, chromedp.WithPollingTimeout(patience)))
+		h.do(chromedp.KeyEvent("\x1b"), until(`!document.querySelector("dialog")`))
 		if d.opener != "" {
-			h.do(chromedp.Poll[chromedp.Void](`document.activeElement.textContent.trim() === `+quote(t, d.opener), chromedp.WithPollingTimeout(10*time.Second)))
+			h.do(until(`document.activeElement.textContent.trim() === ` + quote(t, d.opener)))
 		}
 	}
 }
@@ -78,14 +77,14 @@ func TestFocusMovesToTheContent(t *testing.T) {
 	}
 	h.do(chromedp.KeyEvent("\r"))
 	inMain := `document.getElementById("main").contains(document.activeElement)`
-	h.do(chromedp.Poll[chromedp.Void](inMain, chromedp.WithPollingTimeout(patience)))
+	h.do(until(inMain))
 	h.do(chromedp.KeyEvent("\t"))
 	if !eval[bool](h, inMain+` && document.activeElement.matches(".tabs a")`) {
 		t.Errorf("after the jump the next is %q", eval[string](h, "document.activeElement.outerHTML.slice(0, 200)"))
 	}
 	h.do(chromedp.Focus(link("Agents")), chromedp.KeyEvent("\r"))
 	h.shows("What it does")
-	h.do(chromedp.Poll[chromedp.Void](inMain, chromedp.WithPollingTimeout(patience)), chromedp.KeyEvent("\t"))
+	h.do(until(inMain), chromedp.KeyEvent("\t"))
 	if !eval[bool](h, inMain) {
 		t.Error("the focus is not in the view that was opened")
 	}

@@ -17,7 +17,7 @@ import (
 
 // A live list that loses the row with the focus gives it to the next row, at the last one to the row before, and never to nothing; one that
 // gets more rows leaves it where it is.
-func TestFocusStaysInALiveList(t *testing.T) {
+func liveListsByKeyboard(t *testing.T, met *kinds) {
 	h := open(t, settings.AuthOff, script)
 	for _, name := range []string{"pause-1", "pause-2", "pause-3"} {
 		h.must(http.StatusOK, "POST", "/v1/pauses", `{"kind":"tenant","name":"`+name+`","reason":"it is tried out"}`)
@@ -26,7 +26,7 @@ func TestFocusStaysInALiveList(t *testing.T) {
 		h.submit(`{"id":"`+id+`","agent":"asker","input":"write"}`, false)
 		h.shown("/v1/approvals", id)
 	}
-	k := h.keyboard()
+	k := h.keyboard(met)
 	is := func(when, expression, want string) {
 		t.Helper()
 		k.held(when)
@@ -77,7 +77,7 @@ func (h *hall) shown(path, text string) {
 }
 
 // Signing in, making and revoking keys, choosing a tenant, signing in again where one was, and signing out, by keyboard alone.
-func TestKeysAndSessionsByKeyboard(t *testing.T) {
+func keysByKeyboard(t *testing.T, met *kinds) {
 	h := open(t, settings.AuthOn, script)
 	client, err := h.dev.Client(t.Context())
 	if err != nil {
@@ -87,7 +87,7 @@ func TestKeysAndSessionsByKeyboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := h.keyboard()
+	k := h.keyboard(met)
 	k.grant()
 	var made string
 	const field = "API key or JWT"
@@ -116,14 +116,6 @@ func TestKeysAndSessionsByKeyboard(t *testing.T) {
 		t.Errorf("after signing out it is %d", status)
 	}
 	k.note()
-	for kind := range k.seen {
-		if strings.HasPrefix(kind, "/keys › ") && !k.done[kind] || kind == "menu" && !k.done[kind] {
-			t.Errorf("no key has operated %s", kind)
-		}
-	}
-	for kind := range k.dim {
-		t.Errorf("the focus is not seen on %s", kind)
-	}
 }
 
 // with is a status of a request with a key.
@@ -137,9 +129,10 @@ func with(key string, want int) func(*hall) string {
 }
 
 // The keys that the console tells lead to the views that it names, and so does each link of the menu.
-func TestEveryViewByKeyboard(t *testing.T) {
+func viewsByKeyboard(t *testing.T, met *kinds) {
 	h := open(t, settings.AuthOff, script)
-	k := h.keyboard()
+	k := h.keyboard(met)
+	k.work([]deed{{"/", "the first run is tried", []stroke{sees("Nothing has run yet"), follow("/try")}, at("/try")}})
 	k.visit("/audit")
 	for _, s := range []stroke{to("Overview"), keys("?"), sees("next and previous row")} {
 		s(k)
@@ -152,7 +145,7 @@ func TestEveryViewByKeyboard(t *testing.T) {
 	}
 	at := func(name string) {
 		t.Helper()
-		h.do(chromedp.Poll[chromedp.Void](`document.querySelector("nav.menu li a[aria-current]")?.textContent.trim() === `+quote(t, name)+` && document.querySelector("main h1") && document.getElementById("main").contains(document.activeElement)`, chromedp.WithPollingTimeout(patience)))
+		h.do(until(`document.querySelector("nav.menu li a[aria-current]")?.textContent.trim() === ` + quote(t, name) + ` && document.querySelector("main h1") && document.getElementById("main").contains(document.activeElement)`))
 	}
 	for _, view := range told {
 		keys(strings.ReplaceAll(view[0], " ", ""))(k)

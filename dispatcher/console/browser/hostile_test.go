@@ -61,7 +61,7 @@ func TestHostileContent(t *testing.T) {
 	h := open(t, settings.AuthOff, play.String())
 	for i, text := range all {
 		body := quote(map[string]any{"id": fmt.Sprintf("h%d", i), "input": fmt.Sprintf("case-%d-end %s", i, text), "labels": map[string]string{"k": text[:min(len(text), 40)]}})
-		if status, answer := h.ask("POST", "/v1/tasks?wait=30s", body); status != http.StatusOK && status != http.StatusBadRequest {
+		if status, answer := h.ask("POST", "/v1/tasks?wait=60s", body); status != http.StatusOK && status != http.StatusBadRequest {
 			t.Fatalf("%.60q: %d %v", text, status, answer)
 		}
 	}

@@ -23,26 +23,34 @@ window.keys = (() => {
 	const scope = () => [...document.querySelectorAll("dialog[open]")].pop() ?? document;
 	const stops = () => [...scope().querySelectorAll(controls + ", [tabindex='0']")].filter((e) => !e.disabled && e.tabIndex >= 0 && visible(e));
 	const name = (e) => squeeze(e.ariaLabel || (e.labels?.length ? e.labels[0].querySelector(":scope > span")?.textContent || e.labels[0].textContent : e.textContent));
-	const view = () => location.pathname.replace(/^(\/[^/]*)\/.*/, "$1/…");
+	// place is where a control stands: a view, or what several views have.
+	const place = (e) => {
+		if (e.closest("nav.menu")) return "menu";
+		if (e.closest("form:has(input[name=key])")) return "sign-in";
+		if (e.closest(".command")) return "command";
+		if (e.closest("section.tried > :not(:first-child)")) return "/runs/…";
+		return location.pathname.replace(/^(\/[^/]*)\/.*/, "$1/…");
+	};
 	const address = (e) => {
 		const u = new URL(e.href), names = [...u.searchParams.keys()].sort();
 		return u.pathname.replace(/^(\/(?:v1\/)?[^/]*)\/.*/, "$1/…") + (names.length ? "?" + names.join("&") : "") + (u.hash ? "#…" : "");
 	};
 	const kind = (e) => {
 		const cell = e.closest("td"), dialog = e.closest("dialog");
-		if (e.closest("nav.menu")) return "menu";
 		if (dialog && e.ariaLabel === "Close") return "a dialog › button Close"; // the same in each
 		const column = cell && squeeze(cell.closest("table").tHead?.rows[0]?.cells[cell.cellIndex]?.textContent);
-		const general = (s) => s.replace(/^Copied$/, "Copy").replace(/\d+(\.\d+)*/g, "#");
+		const general = (s) => s.replace(/\d+(\.\d+)*/g, "#");
 		let what = e.localName + " " + general(name(e));
-		if (e.matches(".bar")) what = "bar";
+		if (place(e) === "menu") what = "entry";
+		else if (e.matches(".bar")) what = "bar";
 		else if (e.matches(".tabs a")) what = "tab " + name(e);
+		else if (e.matches("a[download]")) what = "download";
 		else if (e.matches("a")) what = "link " + address(e);
 		else if (e.matches("summary")) what = "summary of a " + (e.closest(".call") ? "call" : e.closest(".turn") ? "turn" : e.closest("figure") ? "chart" : "part");
 		else if (e.type === "checkbox" && dialog?.ariaLabel === "Columns") what = "checkbox of a column";
 		else if (e.type === "checkbox" && cell) what = "checkbox of a row";
 		else if (e.localName === "button" && column) what = "button in " + column;
-		return view() + (dialog ? " › " + general(dialog.ariaLabel) : "") + " › " + what;
+		return place(e) + (dialog ? " › " + general(dialog.ariaLabel) : "") + " › " + what;
 	};
 	let seen = new Set(), done = new Set(), dim = new Set(), had = false;
 	const operated = (e) => { const c = e.target.closest?.(controls); if (c) done.add(kind(c)); };
@@ -53,7 +61,7 @@ window.keys = (() => {
 		const s = getComputedStyle(e.target);
 		if (e.target.tabIndex >= 0 && (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 1)) dim.add(kind(e.target));
 	}, true);
-	const fits = (e, wanted) => wanted.startsWith("~") ? name(e).startsWith(wanted.slice(1)) : wanted.startsWith("in ") ? kind(e).endsWith(" › button " + wanted) : name(e) === wanted;
+	const fits = (e, wanted) => wanted.startsWith("~") ? name(e).startsWith(wanted.slice(1)) : wanted.startsWith("in ") ? kind(e).endsWith(" › button " + wanted) : wanted.startsWith("to ") ? kind(e).endsWith(" › link " + wanted.slice(3)) : name(e) === wanted;
 	const find = (of, wanted, within) => stops().find((e) => e.matches(of) && fits(e, wanted) && (!within || e.closest("tr, li, section, form")?.textContent.includes(within))) ?? null;
 	return {
 		find,
@@ -71,7 +79,7 @@ window.keys = (() => {
 			return {found: e !== null, far: far ?? 0, skip: Boolean(at?.matches(".skip") && e?.closest("main, dialog"))};
 		},
 		tell() {
-			for (const e of document.querySelectorAll(controls)) if (visible(e) && e.closest("main, dialog, nav.menu")) seen.add(kind(e));
+			for (const e of document.querySelectorAll(controls)) if (visible(e) && e.closest("main, dialog, nav.menu") && name(e) !== "Copied") seen.add(kind(e));
 			const told = {seen: [...seen], done: [...done], dim: [...dim]};
 			seen = new Set(); done = new Set(); dim = new Set();
 			return told;
@@ -83,16 +91,22 @@ window.keys = (() => {
 type keyboard struct {
 	*hall
 
-	seen, done, dim map[string]bool // kinds of controls
-	deed            string          // what is done now
+	kinds *kinds
+	deed  string // what is done now
 }
 
-func (h *hall) keyboard() *keyboard {
+func (h *hall) keyboard(kinds *kinds) *keyboard {
 	h.Helper()
 	if _, err := chromedp.Call(h.tab(), cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: keyboardScript}); err != nil {
 		h.Fatal(err)
 	}
-	return &keyboard{hall: h, seen: map[string]bool{}, done: map[string]bool{}, dim: map[string]bool{}}
+	k := &keyboard{hall: h, kinds: kinds}
+	h.Cleanup(func() {
+		if h.Failed() {
+			h.Logf("the last deed: %s", k.deed)
+		}
+	})
+	return k
 }
 
 // visit opens a page, as the address line does.
@@ -121,7 +135,7 @@ const (
 )
 
 // reach leads the focus to a control with Tab alone. The name may begin with ~, and say how that of the control begins; be "in Number", a button
-// in that column; and end with what the row of the control has: "Change | acme".
+// in that column, or "to /runs?agent", a link there with those parameters; and end with what the row of the control has: "Change | acme".
 func (k *keyboard) reach(of, control string) {
 	k.Helper()
 	name, within, _ := strings.Cut(control, " | ")
@@ -131,7 +145,7 @@ func (k *keyboard) reach(of, control string) {
 		at := eval[far](k.hall, `keys.look(`+args+`)`)
 		switch {
 		case !at.Found:
-			k.do(chromedp.Poll[chromedp.Void](`window.keys?.find(`+args+`) != null`, chromedp.WithPollingTimeout(patience)))
+			k.do(until(`window.keys?.find(` + args + `) != null`))
 		case at.Skip:
 			k.do(chromedp.KeyEvent(kb.Enter))
 		case at.Far == 0:
@@ -151,25 +165,22 @@ func (k *keyboard) focus() string {
 	return eval[string](k.hall, `document.activeElement?.outerHTML.slice(0, 200) ?? "nothing"`)
 }
 
-// note keeps which controls there are, and which were operated.
-func (k *keyboard) note() {
+// note keeps which controls there are and which were operated, checks that the focus was seen on each that had it, and returns which were operated
+// since the last note.
+func (k *keyboard) note() (operated []string) {
 	k.Helper()
 	told := eval[struct{ Seen, Done, Dim []string }](k.hall, `keys.tell()`)
-	for _, x := range []struct {
-		from []string
-		to   map[string]bool
-	}{{told.Seen, k.seen}, {told.Done, k.done}, {told.Dim, k.dim}} {
-		for _, kind := range x.from {
-			x.to[kind] = true
-		}
+	k.kinds.note(k.deed, told.Seen, told.Done)
+	for _, kind := range told.Dim {
+		k.Errorf("%s: the focus is not seen on %s", k.deed, kind)
 	}
+	return told.Done
 }
 
 // held checks that something has the focus, once the page is drawn.
 func (k *keyboard) held(after string) {
 	k.Helper()
-	const soon = 20 * time.Second
-	if _, err := chromedp.Run(k.tab(), chromedp.Poll[chromedp.Void](`!window.keys?.lost()`, chromedp.WithPollingTimeout(soon))); err != nil {
+	if _, err := chromedp.Run(k.tab(), until(`!window.keys?.lost()`)); err != nil {
 		k.Errorf("%s: after %s nothing has the focus: %v", k.deed, after, err)
 	}
 }
@@ -190,6 +201,22 @@ func press(control string) stroke {
 		k.do(chromedp.KeyEvent(kb.Enter))
 		k.held(control)
 		k.note()
+	}
+}
+
+// follow reaches a link by where it leads, and follows it; the same Enter operates nothing of the view that opens.
+func follow(address string) stroke {
+	return func(k *keyboard) {
+		k.Helper()
+		k.reach("a", "to "+address)
+		target := eval[string](k.hall, `document.activeElement.href`)
+		k.do(chromedp.KeyEvent(kb.Enter))
+		k.do(until(`location.href === ` + quote(k.T, target) + ` && document.querySelector("main h1") !== null`))
+		k.settled()
+		k.held(target)
+		if operated := k.note(); len(operated) != 1 || !strings.HasSuffix(operated[0], " › link "+address) {
+			k.Errorf("%s: Enter on the link to %s has operated %q", k.deed, target, operated)
+		}
 	}
 }
 
@@ -233,7 +260,7 @@ func choose(field, option string) stroke {
 				k.do(chromedp.KeyEvent(kb.ArrowUp))
 			}
 		}
-		k.do(chromedp.Poll[chromedp.Void](`document.activeElement.selectedOptions?.[0]?.textContent.startsWith(`+quote(k.T, option)+`)`, chromedp.WithPollingTimeout(patience)))
+		k.do(until(`document.activeElement.selectedOptions?.[0]?.textContent.startsWith(` + quote(k.T, option) + `)`))
 		k.note()
 	}
 }
@@ -263,7 +290,7 @@ func sees(text string) stroke {
 func gone(text string) stroke {
 	return func(k *keyboard) {
 		k.Helper()
-		k.do(chromedp.Poll[chromedp.Void](`!document.body.innerText.includes(`+quote(k.T, text)+`)`, chromedp.WithPollingTimeout(patience)))
+		k.do(until(`!document.body.innerText.includes(` + quote(k.T, text) + `)`))
 		k.held("the end of " + text)
 	}
 }
@@ -272,7 +299,7 @@ func gone(text string) stroke {
 func becomes(expression string) stroke {
 	return func(k *keyboard) {
 		k.Helper()
-		k.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(patience)))
+		k.do(until(expression))
 	}
 }
 
@@ -289,7 +316,7 @@ func back(opener, leave string) stroke {
 		k.do(chromedp.WaitVisible("dialog[open]"))
 		press(leave)(k)
 		name, within, _ := strings.Cut(opener, " | ")
-		k.do(chromedp.Poll[chromedp.Void](`!document.querySelector("dialog[open]") && document.activeElement === keys.find("button", `+quote(k.T, name)+`, `+quote(k.T, within)+`)`, chromedp.WithPollingTimeout(patience)))
+		k.do(until(`!document.querySelector("dialog[open]") && document.activeElement === keys.find("button", ` + quote(k.T, name) + `, ` + quote(k.T, within) + `)`))
 	}
 }
 
@@ -336,7 +363,7 @@ func (k *keyboard) proves(d deed) {
 		case <-late:
 			k.Errorf("%s: it is not done: %s", d.what, instead)
 			return
-		case <-time.After(20 * time.Millisecond): // before it is asked again
+		case <-time.After(again):
 		}
 	}
 }

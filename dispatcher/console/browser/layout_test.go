@@ -85,6 +85,7 @@ func (h *hall) shifted() (sum float64, what string) {
 		Value float64
 		What  []string
 	}
+	eval[bool](h, twoFrames)
 	var lines []string
 	for _, s := range eval[[]shift](h, `new Promise((done) => new PerformanceObserver((list, it) => { it.disconnect(); done(list.getEntries().filter((e) => !e.hadRecentInput).map((e) => ({Value: e.value,
 		What: e.sources.map((s) => (s.node?.nodeName + "." + s.node?.className + " " + (s.node?.textContent ?? "").slice(0, 30)) + " " + s.previousRect.x.toFixed() + "," + s.previousRect.y.toFixed() + " " + s.previousRect.width.toFixed() + "×" + s.previousRect.height.toFixed() + " to " +
@@ -101,7 +102,7 @@ func TestNothingMovesWhileItLoads(t *testing.T) {
 	const most = 0.02
 	h := open(t, settings.AuthOff, script)
 	h.furnish()
-	h.must(http.StatusOK, "POST", "/v1/tasks?wait=30s", `{"id":"f","input":"fail"}`)
+	h.must(http.StatusOK, "POST", "/v1/tasks?wait=60s", `{"id":"f","input":"fail"}`)
 	h.slowly()
 	all := pages()
 	all["runs/f"] = "it broke"
@@ -111,7 +112,7 @@ func TestNothingMovesWhileItLoads(t *testing.T) {
 			h.do(chromedp.Navigate(h.url + "/" + page))
 			h.shows(text)
 			h.settled()
-			h.do(chromedp.Poll[chromedp.Void](`performance.getEntriesByType("resource").length > 0`, chromedp.WithPollingTimeout(patience)))
+			h.do(until(`performance.getEntriesByType("resource").length > 0`))
 			sum, what := h.shifted()
 			if sum > 0 {
 				t.Logf("/%s, %d wide, %.4f:%s", page, width, sum, what)

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/signal"
 	"testing"
@@ -19,5 +20,6 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
+	http.DefaultClient.Timeout = patience // of each request past the browser
 	os.Exit(m.Run())
 }

@@ -90,7 +90,7 @@ func TestPictures(t *testing.T) {
 	h.do(chromedp.Navigate(h.url + "/runs/invoice-mv-aurora"))
 	for _, file := range []string{"invoice.md", "note.md"} { // each waits for an approval
 		h.do(
-			chromedp.Poll[chromedp.Void](`(document.querySelector(".waits pre")?.innerText ?? "").includes("`+file+`")`, chromedp.WithPollingTimeout(patience)),
+			until(`(document.querySelector(".waits pre")?.innerText ?? "").includes("`+file+`")`),
 			chromedp.SendKeys("input[name=reason]", "Checked against the tariff."),
 			chromedp.Click(button("Approve")),
 		)
@@ -108,7 +108,7 @@ func TestPictures(t *testing.T) {
 	h.shows("circuit open")
 	h.shows("Newest runs")
 	waiting := `[...document.querySelectorAll(".card")].find((c) => c.innerText.startsWith("Waiting for approval"))?.innerText ?? ""`
-	h.do(chromedp.Poll[chromedp.Void](`(`+waiting+`).includes("1")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`(` + waiting + `).includes("1")`))
 	h.frame(filepath.Join(folder, "console-overview.png"), pictureHeight)
 }
 

@@ -41,7 +41,7 @@ func TestARunOf3000Steps(t *testing.T) {
 	}
 	h.do(chromedp.Navigate(h.url + "/runs/m"))
 	h.shows("To the newest of 3,000 steps")
-	h.do(chromedp.Poll[chromedp.Void](`performance.getEntriesByType("resource").some((r) => r.name.includes("/v1/tasks/m/events"))`, chromedp.WithPollingTimeout(patience))) // all of them have come
+	h.do(until(`performance.getEntriesByType("resource").some((r) => r.name.includes("/v1/tasks/m/events"))`)) // all of them have come
 	opened := eval[map[string]json.Number](h, `(() => {
 		const all = performance.getEntriesByType("resource");
 		return {ms: Math.round(performance.now()), requests: all.length, bytes: all.reduce((n, r) => n + r.transferSize, 0)};

@@ -50,11 +50,11 @@ var longName, longWord = strings.Repeat("l", 64), strings.Repeat("word", 500)
 // furnish gives the fleet something of everything that a view shows.
 func (h *hall) furnish() {
 	h.Helper()
-	h.must(http.StatusOK, "POST", "/v1/tasks?wait=30s", `{"id":"r","input":"write","session":"s","workspace":"w","labels":{"team":"harbour"}}`)
+	h.must(http.StatusOK, "POST", "/v1/tasks?wait=60s", `{"id":"r","input":"write","session":"s","workspace":"w","labels":{"team":"harbour"}}`)
 	h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"a","agent":"asker","input":"write"}`)
 	h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"q","agent":"curious","input":"paint"}`)
 	h.must(http.StatusOK, "PUT", "/v1/agents/"+longName, `{"name":"`+longName+`","description":"`+longWord+`","instructions":"`+longWord+`"}`)
-	h.must(http.StatusOK, "POST", "/v1/tasks?wait=30s", `{"id":"`+longName+`","agent":"`+longName+`","input":"`+longWord+`","session":"`+longName+`","labels":{"`+longName+`":"`+longWord[:200]+`"}}`)
+	h.must(http.StatusOK, "POST", "/v1/tasks?wait=60s", `{"id":"`+longName+`","agent":"`+longName+`","input":"`+longWord+`","session":"`+longName+`","labels":{"`+longName+`":"`+longWord[:200]+`"}}`)
 	h.must(http.StatusOK, "PUT", "/v1/schedules/nightly", `{"cron":"0 3 * * *","timeZone":"Europe/Berlin","task":{"input":"hi"}}`)
 	h.must(http.StatusOK, "PUT", "/v1/prompts/greeting", `{"name":"Greeting","text":"Hello {name}","requiredVars":["name"],"tags":["polite"]}`)
 	h.must(http.StatusOK, "PUT", "/v1/quotas/tenant/acme", `{"maxRunning":3,"costPerDay":10}`)

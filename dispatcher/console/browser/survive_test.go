@@ -2,7 +2,9 @@ package browser_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +21,8 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
 // dispatch starts a dispatcher in a process of its own, beside those of the hall, and returns what kills it.
@@ -74,11 +78,16 @@ func freeAddr(t *testing.T) string {
 func (h *hall) visit(path string) {
 	h.Helper()
 	visit := chromedp.Navigate(h.url + path)
-	for end := time.Now().Add(patience); ; {
-		if _, err := chromedp.Run(h.tab(), visit); err == nil {
+	late := time.After(patience)
+	for {
+		_, err := chromedp.Run(h.tab(), visit)
+		if err == nil {
 			return
-		} else if time.Now().After(end) {
+		}
+		select {
+		case <-late:
 			h.Fatal(err)
+		case <-time.After(again):
 		}
 	}
 }
@@ -89,7 +98,7 @@ func TestTheDispatcherIsKilled(t *testing.T) {
 	var play strings.Builder
 	play.WriteString("scenes:\n  - match: count\n    turns:\n")
 	for i := range lines {
-		fmt.Fprintf(&play, "      - {text: \"line %d of them\", delay: 150ms, calls: [{name: list_files, arguments: {}}]}\n", i)
+		fmt.Fprintf(&play, "      - {text: \"line %d of them\", delay: 250ms, calls: [{name: list_files, arguments: {}}]}\n", i)
 	}
 	play.WriteString("      - {text: \"the last line\"}\n")
 	h := open(t, settings.AuthOff, play.String())
@@ -110,7 +119,7 @@ func TestTheDispatcherIsKilled(t *testing.T) {
 	h.ends(inside, "c")
 	h.dispatch(addr, h.dev.NATS)
 	h.shows("completed")
-	h.do(chromedp.Poll[chromedp.Void](`!document.body.innerText.includes("The dispatcher does not answer")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`!document.body.innerText.includes("The dispatcher does not answer")`))
 	if told := eval[bool](h, `document.body.innerText.includes("The connection was lost")`); told {
 		t.Error("the page still says that the connection was lost")
 	}
@@ -253,21 +262,42 @@ func TestTwoTabs(t *testing.T) {
 	h.shows("Sign in to Longshore")
 }
 
+// held is a model that says nothing until it is let go.
+type held struct {
+	model.Provider
+
+	until chan struct{}
+}
+
+func (p held) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		select {
+		case <-p.until:
+			p.Provider.Stream(ctx, r)(yield)
+		case <-ctx.Done():
+			yield(model.Delta{}, context.Cause(ctx))
+		}
+	}
+}
+
 // Text is shown while it is written.
 func TestTextGrows(t *testing.T) {
-	h := open(t, settings.AuthOff, `
-scenes:
-  - match: slowly
-    turns: [{text: "`+strings.Repeat("word by word ", 30)+`at last", chunk: 8, pause: 40ms, delay: 1s}]
-`)
-	h.do(chromedp.Navigate(h.url + "/runs"))
-	h.shows("Submit a task")
+	scenes, err := scripted.Parse([]byte(`scenes: [{match: slowly, turns: [{text: "` + strings.Repeat("word by word ", 30) + `at last", chunk: 8, pause: 40ms}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := held{scripted.New(scenes), make(chan struct{})}
+	h := openOn(t, settings.AuthOff, p)
 	h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"s","input":"slowly"}`)
-	h.do(chromedp.Navigate(h.url+"/runs/s"), chromedp.Evaluate[chromedp.Void](`{
+	h.do(chromedp.Navigate(h.url + "/runs/s"))
+	h.shows("running")
+	h.settled()
+	h.do(chromedp.Evaluate[chromedp.Void](`{
 		window.lengths = new Set();
 		new MutationObserver(() => { const t = document.querySelector("section.turn[id] .cursor")?.textContent; if (t) window.lengths.add(t.length); })
 			.observe(document.body, {subtree: true, childList: true, characterData: true});
 	}`))
+	close(p.until)
 	h.shows("at last")
 	h.shows("Result")
 	if n := eval[int](h, "window.lengths.size"); n < 3 {
@@ -328,5 +358,5 @@ func (h *hall) show(shown bool) {
 	if _, err := chromedp.Call(h.tab(), browser.SetWindowBounds, browser.SetWindowBoundsParams{WindowID: window.WindowID, Bounds: &browser.Bounds{WindowState: state}}); err != nil {
 		h.Fatal(err)
 	}
-	h.do(chromedp.Poll[chromedp.Void](fmt.Sprintf("document.hidden === %t", !shown), chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	h.do(until(fmt.Sprintf("document.hidden === %t", !shown)))
 }

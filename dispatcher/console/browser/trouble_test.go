@@ -74,7 +74,7 @@ func (h *hall) refused(page, text string, status *atomic.Int64) {
 		h.look("light", 1280, 1)
 		status.Store(0)
 		eval[int](h, `[...document.querySelectorAll(".failure button")].map((b) => b.click()).length`)
-		h.do(chromedp.Poll[chromedp.Void](`!document.querySelector("main .failure button")`, chromedp.WithPollingTimeout(patience)))
+		h.do(until(`!document.querySelector("main .failure button")`))
 		h.shows(text)
 	}
 }
@@ -129,7 +129,7 @@ func TestEachRequestThatIsRefusedIsTold(t *testing.T) {
 			told++
 			refused.Store(path)
 			h.do(chromedp.Navigate(h.url + "/" + page))
-			h.do(chromedp.Poll[chromedp.Void](`document.querySelector("main")?.innerText.includes(`+quote(t, sentence)+`)`, chromedp.WithPollingTimeout(patience)), chromedp.WaitVisible("main h1"))
+			h.do(until(`document.querySelector("main")?.innerText.includes(`+quote(t, sentence)+`)`), chromedp.WaitVisible("main h1"))
 			refused.Store("")
 		}
 	}

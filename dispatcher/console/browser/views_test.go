@@ -53,7 +53,7 @@ func TestProvidersAndTools(t *testing.T) {
 	h.do(chromedp.Click(link("Tools")))
 	h.shows("write_file")
 	row := `[...document.querySelectorAll("tr")].find((r) => r.textContent.startsWith("write_file"))?.innerText ?? ""`
-	h.do(chromedp.Poll[chromedp.Void](`(`+row+`).includes("ms")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`(` + row + `).includes("ms")`))
 	h.picture("tools")
 	h.do(chromedp.Click(`//a[normalize-space()="write_file"]`))
 	h.shows("Agents that have it")
@@ -77,7 +77,7 @@ func TestMemoryInTheConsole(t *testing.T) {
 	h.shows("r-1, step 3")
 	h.picture("memory")
 	h.fill("input[data-search]", "ships")
-	h.do(chromedp.Poll[chromedp.Void](`!document.body.innerText.includes("High tide") && document.body.innerText.includes("Berth 4")`, chromedp.WithPollingTimeout(patience)))
+	h.do(until(`!document.body.innerText.includes("High tide") && document.body.innerText.includes("Berth 4")`))
 	h.do(chromedp.Click(button("berth-4")))
 	h.shows("Berth 4 takes ships of up to 180 m")
 	h.do(chromedp.Click(`dialog button[aria-label=Close]`), chromedp.Click(`input[aria-label="Choose item berth-4"]`), chromedp.Click(button("Remove 1")))

@@ -4,6 +4,7 @@ const controls = "a[href], button, input, select, textarea, summary, [tabindex='
 
 let last = /** @type {HTMLElement | null} */ (null); // what has the focus, or had it until it was taken away
 let cell = -1; // of the row that it is in
+let path = location.pathname; // of the view that was drawn last
 
 document.addEventListener("focusin", (e) => {
   last = /** @type {HTMLElement} */ (e.target);
@@ -37,11 +38,14 @@ function neighbour(next, before, parent) {
 const element = (/** @type {Node | null} */ n) => (n instanceof Element || !n ? n : n.parentElement && (/** @type {Text} */ (n).previousElementSibling));
 
 new MutationObserver((records) => {
+  const moved = path !== location.pathname;
+  path = location.pathname;
   if (!last || !(nothing() || /** @type {HTMLButtonElement} */ (document.activeElement).disabled)) return;
   let gone = /** @type {Node} */ (last), where = /** @type {MutationRecord | null} */ (null);
   for (const r of records) for (const n of r.removedNodes) if (n.contains(gone)) { where = r; gone = r.target; }
   let to = /** @type {Element | null} */ (null);
-  if (usable(last)) to = where && last; // it was moved
+  if (where && moved) to = document.getElementById("main"); // no control of the next view: the Enter that has opened a link would operate it
+  else if (usable(last)) to = where && last; // it was moved
   else if (last.isConnected && last.parentElement) to = neighbour(last.nextElementSibling, last.previousElementSibling, last.parentElement);
   else if (where?.target instanceof Element && where.target.isConnected) {
     const before = where.previousSibling?.isConnected ? element(where.previousSibling) : null;

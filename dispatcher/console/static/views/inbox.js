@@ -31,9 +31,11 @@ export function View() {
     const keys = (/** @type {KeyboardEvent} */ e) => {
       if (e.defaultPrevented || e.metaKey || e.ctrlKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (e.target).tagName) || document.querySelector("dialog[open]")) return;
       if (e.key === "j" || e.key === "k") {
-        const next = Math.max(0, Math.min(items.length - 1, at + (e.key === "j" ? 1 : -1)));
+        const cards = [...document.querySelectorAll("main .waits")];
+        const here = cards.findIndex((c) => c.contains(/** @type {Element} */ (e.target))); // the tab key may just have led to another one
+        const next = Math.max(0, Math.min(cards.length - 1, (here >= 0 ? here : at) + (e.key === "j" ? 1 : -1)));
         setAt(next);
-        /** @type {HTMLElement | null | undefined} */ (document.querySelectorAll("main .waits")[next]?.querySelector("a"))?.focus();
+        cards[next]?.querySelector("a")?.focus();
       }
       if (e.key === "a" || e.key === "d") document.querySelector(e.key === "a" ? ".waits.at button.main" : ".waits.at button.danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
     };
