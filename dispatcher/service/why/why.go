@@ -270,7 +270,7 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
 	default:
-		if p.Question != "" {
+		if y.Question = p.Question; p.Question != "" {
 			y.Text += ": " + p.Question
 		}
 	}
