@@ -114,7 +114,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		}
 	}
 	if o.dry || twice {
-		o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("checked %d lines", n)) }
+		o.spec.Progress = func(n int) { bar.Draw("checked " + render.Count(int64(n), "line")) }
 		o.spec.Estimate = o.dry
 		check, err := client.Batches().Check(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 		bar.Clear()
@@ -133,7 +133,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		}
 		o.spec.Refused = nil // told before
 	}
-	o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("submitted %d lines", n)) }
+	o.spec.Progress = func(n int) { bar.Draw("submitted " + render.Count(int64(n), "line")) }
 	b, err := client.Batches().Submit(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 	bar.Clear()
 	switch {
