@@ -100,3 +100,20 @@ func TestANewKeyOffersWhatTheAPITakes(t *testing.T) {
 	h.do(chromedp.Click(button("Make")))
 	h.shows("Copy it now")
 }
+
+// A click on a bar says what it is, and leaves the timeline where it is: the next click meets the bar that one sees.
+func TestAClickLeavesTheTimelineInPlace(t *testing.T) {
+	h := open(t, settings.AuthOff, script)
+	h.submit(`{"id":"r","input":"write a haiku"}`, true)
+	h.do(chromedp.Navigate(h.url+"/runs/r?tab=timeline"), chromedp.WaitVisible(".bar"))
+	h.settled()
+	const places = `[...document.querySelectorAll(".bar")].map((e) => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width].map(Math.round).join(" "); }).join(", ")`
+	before := eval[string](h, places)
+	for i := range eval[int](h, `document.querySelectorAll(".bar").length`) {
+		h.do(chromedp.Click(fmt.Sprintf(`(//button[contains(@class, "bar")])[%d]`, i+1)))
+		h.do(chromedp.Poll[chromedp.Void](fmt.Sprintf(`document.querySelectorAll(".bar")[%d].ariaPressed === "true" && document.querySelector(".chosen") !== null`, i), chromedp.WithPollingTimeout(patience)))
+		if after := eval[string](h, places); after != before {
+			t.Errorf("bar %d: the bars move from %s to %s", i, before, after)
+		}
+	}
+}
