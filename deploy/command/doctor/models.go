@@ -203,7 +203,7 @@ func (d *doctor) called(ctx context.Context, p *settings.Provider, leaf model.Pr
 
 // paid is what a reply used and cost, as a worker would count it. A price file that cannot be read is another check's.
 func (d *doctor) paid(r *model.Reply) string {
-	used := render.Count(int64(r.Usage.Total), "token")
+	used := render.Count(r.Usage.Total, "token")
 	table, err := prices.Load(d.env.worker.Prices)
 	if err != nil {
 		return used + ", no price known"

@@ -29,12 +29,12 @@ func TestAnAgentIsEditedAsYAML(t *testing.T) {
 		t.Errorf("the revision before is shown as\n%s", was)
 	}
 
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-	for i := range 8 {
-		c, d := string(rune('a'+i)), string(rune('b'+i))
-		bomb += d + ": &" + d + " [" + strings.TrimSuffix(strings.Repeat("*"+c+", ", 10), ", ") + "]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a: &a [x, x, x, x, x, x, x, x, x, x]\n")
+	for c := 'a'; c < 'i'; c++ {
+		fmt.Fprintf(&bomb, "%c: &%c [%s*%c]\n", c+1, c+1, strings.Repeat("*"+string(c)+", ", 9), c)
 	}
-	h.fill(area, bomb)
+	h.fill(area, bomb.String())
 	h.do(chromedp.WaitVisible(".problems .bad"))
 	if said := eval[string](h, `document.querySelector(".problems").innerText`); !strings.Contains(said, "alias") {
 		t.Errorf("of a bomb it says %q", said)

@@ -43,7 +43,7 @@ func TestABatchOfInvalidLines(t *testing.T) {
 		h.shows(b.says)
 		page := eval[string](h, `document.querySelector("main").innerText`)
 		for text, want := range map[string]bool{
-			fmt.Sprintf("longshore batch submit FILE --id %s", b.id): true, "Line": true, b.others: true, "--skip-invalid": b.others != "",
+			"longshore batch submit FILE --id " + b.id: true, "Line": true, b.others: true, "--skip-invalid": b.others != "",
 			"Retry the failed lines": false, "batch results": false, "0 of": false,
 		} {
 			if strings.Contains(page, text) != want {
