@@ -16,11 +16,11 @@ export function View({ id }) {
 
 function List() {
   const list = useLoad((signal) => ask("/v1/agents", { signal }), []);
-  return html`<${Page} title="Agents"><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
+  return html`<${Page} title="Agents" lead="What a task is worked by. Open one to read and change it; longshore agents apply -f FILE adds others."><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
     { name: "Agent", cell: (/** @type {API["Definition"]} */ a) => html`<a href=${to(`/agents/${encodeURIComponent(a.name)}`)}>${plain(a.name, 64)}</a>` },
     { name: "Revision", class: "number", cell: (/** @type {API["Definition"]} */ a) => a.revision },
     { name: "What it does", class: "text", cell: (/** @type {API["Definition"]} */ a) => plain(a.description, 200) },
-    { name: "Model", cell: (/** @type {API["Definition"]} */ a) => plain(a.model ?? a.models?.join(", ") ?? "", 100) },
+    { name: "Model", cell: (/** @type {API["Definition"]} */ a) => plain(a.model ?? a.models?.join(", ") ?? "the worker's", 100) },
     { name: "Tools", class: "number", cell: (/** @type {API["Definition"]} */ a) => html`<span title=${(a.tools ?? []).join(", ")}>${(a.tools ?? []).length}</span>` },
   ]} />`)}<//><//>`;
 }
