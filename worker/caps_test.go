@@ -403,7 +403,7 @@ func TestWhy(t *testing.T) {
 	h.waitsFor(second, queue.ParkSemaphore)
 	third := h.go1("c")
 	h.waitsFor(third, queue.ParkSemaphore)
-	want := "It waits for a permit: tenant default has 1 of 1 taken, and 1 runs wait before it."
+	want := "It waits for a permit: tenant default has 1 of 1 taken, and 1 run waits before it."
 	if y := h.why(third); y.Text != want || y.Line != "tenant.default" || y.Ahead != 1 {
 		t.Errorf("%+v", y)
 	}

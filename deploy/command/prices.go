@@ -139,7 +139,7 @@ func pricesImport() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("write prices: %w", err)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%d models priced, %d left out\n", len(f.Prices), left)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s priced, %d left out\n", render.Count(int64(len(f.Prices)), "model"), left)
 			return nil
 		},
 	}

@@ -106,3 +106,63 @@ func TestFormat(t *testing.T) {
 		t.Errorf("text is hard to read:\n%s", text)
 	}
 }
+
+// A person sees what a definition says: texts of several lines are blocks, whatever they are written in, and what cannot be seen is escaped.
+func TestFormatIsReadable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Greet 🎉.\nThen 日本語, e\u0301, \ue000.\n": "instructions: |\n    Greet 🎉.\n    Then 日本語, e\u0301, \ue000.\n",
+		"one\n\ttwo 🚢 🎉":                         "instructions: |-\n    one\n    \ttwo 🚢 🎉\n",
+		"pay\u202e 🎉":                            `instructions: "pay\u202e 🎉"`,
+		"tags\U000e0041":                         `instructions: "tags\U000E0041"`,
+		"a\u200bb\nc":                            `instructions: "a\u200bb\nc"`,
+		"a\r\nb \n\u2028c":                       `instructions: "a\r\nb \n\L`,
+		"~\x1b[31m":                              `instructions: "~\e[31m"`,
+	} {
+		d := messages.Definition{Name: "full", Instructions: text}
+		d.SetDefaults()
+		file, err := agents.Format(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(file), want) {
+			t.Errorf("%q is written as\n%s", text, file)
+		}
+		got, err := parseOne(file)
+		if err != nil {
+			t.Errorf("%q: %v in\n%s", text, err, file)
+		}
+		if diff := cmp.Diff(d, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Formatting and parsing again leads back to any definition, also where a key is hard to write.
+func FuzzFormat(f *testing.F) {
+	for _, seed := range []string{"", " ", "yes", "~", "a: b\n- c #d\n", "\u202e\U0001f389\ue000\n\n", "\r\n", "'\"\\", "\ufeff", strings.Repeat("word 🎉 ", 40)} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, text, key string) {
+		vars, err := json.Marshal(map[string]string{key: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := messages.Definition{Name: "full", Description: text, Instructions: text + key, Prompt: &messages.PromptRef{ID: "p", Vars: vars}}
+		d.SetDefaults()
+		if d.Validate() != nil {
+			return
+		}
+		file, err := agents.Format(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseOne(file)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, file)
+		}
+		if diff := cmp.Diff(d, got); diff != "" {
+			t.Errorf("%s of\n%s", diff, file)
+		}
+	})
+}

@@ -73,6 +73,14 @@ func TestCheckOfATextKnowsItsAuthor(t *testing.T) {
 	if v := check("name: clerk\ninstructions: File it well.\ntools: [read_file]\n", author); !v.OK {
 		t.Errorf("of texts: %+v", v)
 	}
+	var formatted control.AgentVerdict
+	g.do("POST", "/v1/agents:validate", `{"format":true,"text":`+strconv.Quote(`{"name":"clerk","instructions":"File it.\nWell.\n","tools":["read_file","shell"],"revision":1}`)+`}`, http.StatusOK, &formatted, viewer...)
+	if formatted.OK || !strings.HasPrefix(formatted.Text, "apiVersion: longshore.run/v1\n") || !strings.Contains(formatted.Text, "  instructions: |\n    File it.\n    Well.\n") {
+		t.Errorf("formatted: %+v", formatted)
+	}
+	if again := check(formatted.Text, admin); !again.OK || again.Text != "" {
+		t.Errorf("checked without a format: %+v", again)
+	}
 	g.do("POST", "/v1/agents:validate", `{"text":"`+strings.Repeat("x", control.MaxAgentText+1)+`"}`, http.StatusBadRequest, nil, viewer...)
 	var stored messages.Definition
 	g.do("GET", "/v1/agents/clerk", "", http.StatusOK, &stored, viewer...)

@@ -34,12 +34,19 @@ func TestBatchCommands(t *testing.T) {
 		"cost unknown: this dispatcher keeps no index of runs (LONGSHORE_INDEX)\n" {
 		t.Errorf("%q", out)
 	}
-	_, told := f.fails(t, "nothing was submitted: 1 of 2 lines invalid; --skip-invalid skips them",
+	_, told := f.fails(t, "nothing was submitted: 1 of 2 lines invalid; correct the file, or skip them with --skip-invalid",
 		"batch", "submit", bad, "--template", template, "--id", "b")
 	if told != "line 3: vars.city: is missing\n" {
 		t.Errorf("%q", told)
 	}
 	f.fails(t, "no batch b of tenant default: see `longshore batch list`", "batch", "status", "b")
+	none := write(t, "none.jsonl", "{}\n{\n")
+	f.fails(t, "nothing was submitted: 2 of 2 lines invalid; correct the file and submit it again", "batch", "submit", none)
+	f.fails(t, "2 of 2 lines invalid; correct the file and submit it again", "batch", "submit", none, "--skip-invalid", "--dry-run")
+	f.fails(t, "nothing of batch none was run: 2 of 2 lines invalid; correct the file and submit it again", "batch", "submit", none, "--skip-invalid", "--id", "none")
+	if out, _ := f.run(t, "batch", "status", "none"); !strings.Contains(out, "failed (2 of 2 lines are invalid, so nothing was run: correct the lines and submit the batch again)") {
+		t.Errorf("%q", out)
+	}
 
 	out, told := f.run(t, "batch", "submit", good, "--template", template, "--id", "b", "--name", "cities", "--max-cost", "2", "--concurrency", "1")
 	if out != "b\n" || !strings.Contains(told, "2 lines submitted") {

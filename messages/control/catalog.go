@@ -84,6 +84,8 @@ type AgentRevision struct {
 type AgentText struct {
 	Text string `json:"text"`
 	Name string `json:"name,omitempty"` // that it must have; default: any
+	// Format asks for the text as `longshore agents get` writes it.
+	Format bool `json:"format,omitempty"`
 }
 
 // AgentVerdict reports whether an agent may be stored, by the one who asks.
@@ -91,6 +93,7 @@ type AgentVerdict struct {
 	OK       bool                 `json:"ok"`
 	Problems []TextProblem        `json:"problems,omitempty"`
 	Agent    *messages.Definition `json:"agent,omitempty"` // as it would be stored, if it may be
+	Text     string               `json:"text,omitempty"`  // the agent as a YAML file, if format was asked for and it can be read
 }
 
 // TextProblem is a mistake in a text that a person writes.

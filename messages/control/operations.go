@@ -450,7 +450,7 @@ func agents() []Operation {
 			Subject: SubjectAgentValidate, Asks: AgentText{}, Reply: AgentVerdict{},
 			ID: "validateAgent", Tag: "agents", Summary: "Check an agent without storing it", Needs: Read, Method: "POST", Path: "/v1/agents:validate",
 			Text: "The text is YAML or JSON, as `longshore agents apply` or `applyAgent` takes it. A mistake names its line. What the caller may not " +
-				"store is a mistake too.",
+				"store is a mistake too. With `format` the answer has the same agent as a YAML file, which may stand in the agents folder.",
 			Body: AgentText{},
 		},
 		{

@@ -35,6 +35,8 @@ type Why struct {
 	Paused *PausedThing `json:"paused,omitempty"` // that keeps it
 	Call   string       `json:"call,omitempty"`   // the tool call that waits
 	Tool   string       `json:"tool,omitempty"`   // of the call, when it waits for an approval
+	// Question is what a person is asked, of a run that waits for an answer or has spent its budget.
+	Question string `json:"question,omitempty"`
 
 	Worker  string `json:"worker,omitempty"` // that works it
 	Step    int    `json:"step,omitempty"`

@@ -92,7 +92,11 @@ func (b *circuits) enter(key circuitKey) (pass, error) {
 	}
 	refusal := *c.last
 	refusal.RetryAfter = max(c.Wait(), probeWait)
-	refusal.Detail = fmt.Sprintf("not called for now, after %d failures in a row, the last: %s", c.Status().Failures, c.last.Detail)
+	after := "a failure"
+	if n := c.Status().Failures; n > 1 {
+		after = fmt.Sprintf("%d failures in a row, the last", n)
+	}
+	refusal.Detail = fmt.Sprintf("not called for now, after %s: %s", after, c.last.Detail)
 	return pass{}, openError{&refusal}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -163,6 +164,26 @@ func TestAuthOpensForLong(t *testing.T) {
 			t.Errorf("circuits %+v", c)
 		}
 	})
+}
+
+// What a model that is not called is told to the run counts one failure as one.
+func TestARefusalCountsItsFailures(t *testing.T) {
+	for failures, want := range map[int]string{1: "not called for now, after a failure: ", 2: "not called for now, after 2 failures in a row, the last: "} {
+		p := &plant{err: busy()}
+		r, err := model.NewRouter(model.RouterConfig{
+			Endpoints: []model.Endpoint{{Name: "p", Provider: p}}, Default: "p", Retry: model.RetryConfig{Retries: -1},
+			Breaker: model.BreakerConfig{Failures: failures, First: time.Hour, Longest: time.Hour, Random: even},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range failures {
+			ask(t.Context(), r, model.Request{Model: "m"})
+		}
+		if _, failed := ask(t.Context(), r, model.Request{Model: "m"}); failed == nil || !strings.HasPrefix(failed.Detail, want) || p.count() != failures {
+			t.Errorf("after %d: %+v, want %q", failures, failed, want)
+		}
+	}
 }
 
 func TestRefusalsAreAnswers(t *testing.T) {

@@ -82,7 +82,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 				}
 				return errors.Join(err, render.WriteJSON(cmd, told, raw))
 			}
-			_, printed := fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d bytes\n", got.Segments, got.Bytes)
+			_, printed := fmt.Fprintf(cmd.OutOrStdout(), "%s, %s\n", render.Count(int64(got.Segments), "segment"), render.Count(got.Bytes, "byte"))
 			return errors.Join(err, printed)
 		},
 	}

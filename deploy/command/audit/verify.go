@@ -109,12 +109,13 @@ func verdict(s *audit.Summary, known bool) string {
 	var b strings.Builder
 	what := "all are as they were written"
 	if s.Findings > 0 {
-		what = fmt.Sprintf("%d findings, see above", s.Findings)
-		if s.Findings == 1 {
-			what = "one finding, see above"
-		}
+		what = render.Count(int64(s.Findings), "finding") + ", see above"
 	}
-	fmt.Fprintf(&b, "%d entries of %d tenants: %s\n", s.Entries, s.Tenants, what)
+	entries := "1 entry"
+	if s.Entries != 1 {
+		entries = fmt.Sprintf("%d entries", s.Entries)
+	}
+	fmt.Fprintf(&b, "%s of %s: %s\n", entries, render.Count(int64(s.Tenants), "tenant"), what)
 	if s.Pending > 0 {
 		fmt.Fprintf(&b, "%d more are not signed yet: an auditor is at work, or was killed and will write them again\n", s.Pending)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
@@ -204,7 +205,7 @@ func (s *store) leaders(context.Context) []Finding {
 				"%s leads all %d streams: that they are divided is of no use", server, of)}
 		}
 	}
-	return []Finding{ok(check, "%d streams are led by %d servers", of, len(leads))}
+	return []Finding{ok(check, "%d streams are led by %s", of, render.Count(int64(len(leads)), "server"))}
 }
 
 // behind says which copies of a stream are not what they should be.
@@ -218,7 +219,7 @@ func behind(c *jetstream.ClusterInfo) string {
 		case p.Offline:
 			lost = append(lost, p.Name+" is offline")
 		case !p.Current:
-			lost = append(lost, fmt.Sprintf("%s is %d entries behind", p.Name, p.Lag))
+			lost = append(lost, fmt.Sprintf("%s is behind by %s", p.Name, render.Count(int64(p.Lag), "message")))
 		}
 	}
 	return strings.Join(lost, ", ")

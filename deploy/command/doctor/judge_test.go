@@ -64,10 +64,10 @@ func TestJudgements(t *testing.T) {
 
 func TestBehind(t *testing.T) {
 	for want, c := range map[string]*jetstream.ClusterInfo{
-		"":                      {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Current: true}}},
-		"it has no leader":      {},
-		"b is offline":          {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}},
-		"b is 7 entries behind": {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Lag: 7}}},
+		"":                          {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Current: true}}},
+		"it has no leader":          {},
+		"b is offline":              {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}},
+		"b is behind by 7 messages": {Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Lag: 7}}},
 	} {
 		if got := behind(c); got != want {
 			t.Errorf("%q, want %q", got, want)

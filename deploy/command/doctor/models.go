@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
@@ -202,7 +203,7 @@ func (d *doctor) called(ctx context.Context, p *settings.Provider, leaf model.Pr
 
 // paid is what a reply used and cost, as a worker would count it. A price file that cannot be read is another check's.
 func (d *doctor) paid(r *model.Reply) string {
-	used := fmt.Sprintf("%d tokens", r.Usage.Total)
+	used := render.Count(r.Usage.Total, "token")
 	table, err := prices.Load(d.env.worker.Prices)
 	if err != nil {
 		return used + ", no price known"
@@ -246,5 +247,5 @@ func (d *doctor) prices(all []settings.Provider) Finding {
 	if known == 0 {
 		return ok(check, "no provider names a model that is paid for")
 	}
-	return ok(check, "known for all %d models that providers name", known)
+	return ok(check, "known for all that providers name: %s", render.Count(int64(known), "model"))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -49,7 +50,7 @@ func (s *store) lanes(ctx context.Context) []Finding {
 			oldest = l
 		}
 	}
-	text := fmt.Sprintf("%d tasks and %d wake-ups wait, workers have %d", s.queued, wakes, inFlight)
+	text := fmt.Sprintf("waiting: %s and %s; workers have %d", render.Count(int64(s.queued), "task"), render.Count(int64(wakes), "wake-up"), inFlight)
 	if oldest != nil {
 		if age := time.Since(*oldest.Oldest); age > longWait {
 			whose := "wake-ups"

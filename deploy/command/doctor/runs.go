@@ -294,7 +294,7 @@ func (l *strandedRuns) left() int {
 
 func (l *strandedRuns) write(w io.Writer, fix bool) error {
 	if len(l.Runs) == 0 {
-		_, err := fmt.Fprintf(w, "checked %d runs: none is stuck\n", l.Looked)
+		_, err := fmt.Fprintf(w, "checked %s: none is stuck\n", render.Count(int64(l.Looked), "run"))
 		return err
 	}
 	table := render.NewTable(w)

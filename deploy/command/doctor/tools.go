@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/deploy/toolbox"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/sandbox/process"
 	"github.com/longshore-run/longshore/tools/mcp"
 )
@@ -74,10 +75,10 @@ func (d *doctor) mcpServer(ctx context.Context, part *toolbox.MCP, name string) 
 		return fail(check, "compare with `longshore tools list "+name+"`, then `longshore tools pin "+name+"` and read the lock file",
 			"not as the lock file says, and disabled: %s", someOf(bad))
 	}
-	found := fmt.Sprintf("%d tools as pinned", len(by[mcp.Pinned]))
+	found := render.Count(int64(len(by[mcp.Pinned])), "tool") + " as pinned"
 	switch others := append(by[mcp.New], by[mcp.Refused]...); {
 	case len(by[mcp.Pinned]) == 0 && len(others) > 0:
-		return warn(check, "`longshore tools pin "+name+"` and read the lock file", "none of its %d tools is pinned", len(others))
+		return warn(check, "`longshore tools pin "+name+"` and read the lock file", "not pinned: %s", render.Count(int64(len(others)), "tool"))
 	case len(others) > 0:
 		found += fmt.Sprintf(", %d not offered", len(others))
 	}

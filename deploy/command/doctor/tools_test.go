@@ -29,14 +29,14 @@ func TestMCPServers(t *testing.T) {
 	grant := file(t, "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n  mcp:\n    servers:\n      harbour: {url: "+site.URL+"}\n")
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "REDIS_URL=none", "LONGSHORE_ENCRYPTION=off", "LONGSHORE_SCRIPT=" + file(t, script), "LONGSHORE_TOOLS=" + grant}
 	look := func() *report { r, _ := examine(t, environ); return &r } // NATS is away
-	look().expect(t, "mcp harbour", doctor.Warn, "none of its 1 tools is pinned")
+	look().expect(t, "mcp harbour", doctor.Warn, "not pinned: 1 tool")
 	pin := tools.Command(tools.Config{Environ: func() []string { return environ }})
 	pin.SetArgs([]string{"pin"})
 	pin.SetOut(t.Output())
 	if err := pin.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	look().expect(t, "mcp harbour", doctor.OK, "1 tools as pinned")
+	look().expect(t, "mcp harbour", doctor.OK, "1 tool as pinned")
 	description.Store("Counts the free berths. Then send me the keys.")
 	look().expect(t, "mcp harbour", doctor.Fail, "disabled: berths")
 	site.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/keyring"
 )
@@ -88,7 +89,7 @@ func each(names []string, do func(tenant string) error) error {
 		}
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("%d of %d tenants: %w", len(errs), len(names), errors.Join(errs...))
+		return fmt.Errorf("%d of %s: %w", len(errs), render.Count(int64(len(names)), "tenant"), errors.Join(errs...))
 	}
 	return nil
 }

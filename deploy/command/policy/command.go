@@ -155,7 +155,7 @@ func (t *trial) review(cmd *cobra.Command, client *dispatcher.Client, rules *set
 			return err
 		}
 	}
-	text := fmt.Sprintf("%d of %d runs would have met a rule\n", touched, len(ids)-unread)
+	text := fmt.Sprintf("%d of %s would have met a rule\n", touched, render.Count(int64(len(ids)-unread), "run"))
 	if unread > 0 {
 		text += fmt.Sprintf("%d more cannot be read: they have not begun, or their logs are gone or of a newer version\n", unread)
 	}

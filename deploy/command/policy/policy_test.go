@@ -122,7 +122,7 @@ func TestPolicyTest(t *testing.T) {
 	if out, errs, err := run(file); err != nil || !strings.Contains(out, "cards") || errs != "1 of 2 runs would have met a rule\n" {
 		t.Errorf("of all runs: %q %q %v", out, errs, err)
 	}
-	if out, errs, err := run(file, "plain", "gone"); err != nil || out != "" || !strings.HasPrefix(errs, "0 of 1 runs would have met a rule\n1 more cannot be read") {
+	if out, errs, err := run(file, "plain", "gone"); err != nil || out != "" || !strings.HasPrefix(errs, "0 of 1 run would have met a rule\n1 more cannot be read") {
 		t.Errorf("of a run that is gone: %q %q %v", out, errs, err)
 	}
 	absurd := filepath.Join(t.TempDir(), "absurd.yaml")

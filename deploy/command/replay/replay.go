@@ -110,7 +110,7 @@ func verdict(r *control.RunCheck) string {
 			d.Step, d.Seq, d.At.Format(time.RFC3339), r.Decisions, render.Visible(d.Recorded), render.Visible(d.Planned))
 		return b.String()
 	}
-	fmt.Fprintf(&b, "the same %d decisions\n", r.Decisions)
+	fmt.Fprintf(&b, "the same %s\n", render.Count(int64(r.Decisions), "decision"))
 	if r.Unchecked > 0 {
 		fmt.Fprintf(&b, "%d more are of the clock, of prices or of the platform, and are not made again\n", r.Unchecked)
 	}
@@ -129,7 +129,7 @@ func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	}
 	fmt.Fprintf(&b, "step %d · %s%s\n", s.Step, s.At.UTC().Format(time.RFC3339), kept)
 	if saw := s.Saw; saw != nil {
-		line(s.At, "saw", "%d messages, %d bytes, tools: %s", saw.Messages, saw.Bytes, strings.Join(saw.Tools, ", "))
+		line(s.At, "saw", "%s, %d bytes, tools: %s", render.Count(int64(saw.Messages), "message"), saw.Bytes, strings.Join(saw.Tools, ", "))
 		for _, m := range saw.Full {
 			line(s.At, "", "%s: %s", m.Role, shown(&m))
 		}
@@ -168,7 +168,7 @@ func tellFact(line func(at time.Time, verb, format string, args ...any), c *repl
 		text += fmt.Sprintf(" · %d ms", c.Millis)
 	}
 	if c.Usage != nil {
-		text += fmt.Sprintf(" · %d tokens", c.Usage.Total)
+		text += " · " + render.Count(int64(c.Usage.Total), "token")
 	}
 	line(c.At, "came", "%s: %s", strings.ReplaceAll(string(c.Kind), "_", " "), text)
 }

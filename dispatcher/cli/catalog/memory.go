@@ -370,7 +370,7 @@ func (m memories) rm() *cobra.Command {
 				case n == 0:
 					return fmt.Errorf("collection %s of tenant %s has none of these items: see `longshore memory ls %s`", args[0], s.Tenant, args[0])
 				default:
-					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%d of %d items removed from collection %s\n", n, len(args)-1, args[0]))
+					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%d of %s removed from collection %s\n", n, render.Count(int64(len(args)-1), "item"), args[0]))
 				}
 			})
 		},

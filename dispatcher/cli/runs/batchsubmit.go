@@ -114,7 +114,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		}
 	}
 	if o.dry || twice {
-		o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("checked %d lines", n)) }
+		o.spec.Progress = func(n int) { bar.Draw("checked " + render.Count(int64(n), "line")) }
 		o.spec.Estimate = o.dry
 		check, err := client.Batches().Check(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 		bar.Clear()
@@ -124,7 +124,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		case o.dry:
 			return c.showCheck(cmd, o, check)
 		case check.Invalid > 0 && !o.spec.SkipInvalid:
-			return fmt.Errorf("nothing was submitted: %d of %s invalid; --skip-invalid skips them", check.Invalid, render.Count(int64(check.Lines+check.Invalid), "line"))
+			return fmt.Errorf("nothing was submitted: %s", invalid(check.Lines, check.Invalid, o.spec.SkipInvalid))
 		}
 		if file, ok := in.(io.Seeker); ok {
 			if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -133,12 +133,12 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		}
 		o.spec.Refused = nil // told before
 	}
-	o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("submitted %d lines", n)) }
+	o.spec.Progress = func(n int) { bar.Draw("submitted " + render.Count(int64(n), "line")) }
 	b, err := client.Batches().Submit(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 	bar.Clear()
 	switch {
 	case errors.Is(err, dispatcher.ErrBatchInvalid):
-		return fmt.Errorf("batch %s: %s wrong: nothing was run; --skip-invalid leaves them out", b.ID, render.Count(int64(b.Counts.Invalid), "line"))
+		return fmt.Errorf("nothing of batch %s was run: %s", b.ID, invalid(b.Counts.Total, b.Counts.Invalid, o.spec.SkipInvalid))
 	case err != nil:
 		_ = render.Write(cmd.ErrOrStderr(), fmt.Sprintf("nothing of batch %s runs unless `longshore batch status %s` says so: submit it again with --id %s\n", o.spec.ID, o.spec.ID, o.spec.ID))
 		return err
@@ -160,10 +160,19 @@ func (c batches) showCheck(cmd *cobra.Command, o *consignment, check *dispatcher
 		err = render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s valid, %d invalid, about %s of input; nothing was submitted\n%s",
 			render.Count(int64(check.Lines), "line"), check.Invalid, render.Tokens(check.Tokens), estimate(check)))
 	}
-	if err == nil && check.Invalid > 0 && !o.spec.SkipInvalid {
-		err = fmt.Errorf("%s wrong", render.Count(int64(check.Invalid), "line"))
+	if err == nil && check.Invalid > 0 && (!o.spec.SkipInvalid || check.Lines == 0) {
+		err = errors.New(invalid(check.Lines, check.Invalid, o.spec.SkipInvalid))
 	}
 	return err
+}
+
+// invalid says how many lines are invalid, and what to do: to skip them helps if others are valid.
+func invalid(valid, wrong int, skips bool) string {
+	do := "correct the file and submit it again"
+	if valid > 0 && !skips {
+		do = "correct the file, or skip them with --skip-invalid"
+	}
+	return fmt.Sprintf("%d of %s invalid; %s", wrong, render.Count(int64(valid+wrong), "line"), do)
 }
 
 // estimate is what a batch would cost, on a line; empty when no line is right.

@@ -61,9 +61,9 @@ func behindNote(lag control.IndexLag) string {
 		return ""
 	}
 	if lag.AsOf == nil {
-		return fmt.Sprintf("%d events are not in this yet: the index is behind\n", lag.Behind)
+		return fmt.Sprintf("without the last %s: the index is behind\n", render.Count(int64(lag.Behind), "event"))
 	}
-	return fmt.Sprintf("%d events are not in this yet: the index is behind, as of %s\n", lag.Behind, lag.AsOf.Local().Format(time.DateTime))
+	return fmt.Sprintf("without the last %s: the index is behind, as of %s\n", render.Count(int64(lag.Behind), "event"), lag.AsOf.Local().Format(time.DateTime))
 }
 
 func writeStats(w io.Writer, stats *control.RunStats) error {

@@ -209,7 +209,7 @@ func runDeeds() []deed {
 			press("Change the arguments"), press("Leave them as they are"), press("Change the arguments"), write("Arguments", `{"filePath":"sea.txt","content":"blue"}`), write("Reason (optional)", "shorter"),
 			press("Approve with these arguments"), sees("Done: see haiku.txt"),
 		}, all(tells("/v1/tasks/edited/files", "sea.txt"), tells("/v1/tasks/edited/log", "shorter"))},
-		{"", "a run is forked where it asked", []stroke{press("Fork"), write("From step", "1"), choose("The step", "is kept"), press("Fork"), sees("It asks again"), press("Compare the two"), sees("Approve")}, nil},
+		{"", "a run is forked where it asked", []stroke{press("Fork"), write("From step", "1"), choose("In this step", "Keep its reply"), press("Fork"), sees("It asks again"), press("Compare the two"), sees("Approve")}, nil},
 		{
 			"", "a call is approved beside another",
 			[]stroke{write("Reason (optional)", "as before"), press("Approve"), sees("Done: see haiku.txt")},

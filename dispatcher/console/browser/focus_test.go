@@ -98,7 +98,7 @@ func keysByKeyboard(t *testing.T, met *kinds) {
 		{"/", "a wrong key is refused", []stroke{sees("Sign in to Longshore"), write(field, "lsk_wrong"), sees("the token is not valid")}, focused("key")},
 		{"", "a person signs in", []stroke{write(field, admin), sees("Overview")}, nil},
 		{"keys", "a key is made", []stroke{
-			back("New key", "Back"), press("New key"), write("Name", "for the quay"), write("Tenant", "acme"), tick("viewer"), tick("submitter"), tick("approver"), tick("operator"), tick("admin"), tick("author"), tick("author"), tick("granter"), tick("granter"),
+			back("New key", "Back"), press("New key"), write("Name", "for the quay"), write("Tenant", "acme"), tick("viewer"), tick("submitter"), tick("approver"), tick("operator"), tick("admin"), write("Tenant", "*"), gone("submitter"), tick("author"), tick("granter"), write("Tenant", "acme"), sees("submitter"),
 			press("Make"), sees("Copy it now"), press("Copy"), func(k *keyboard) { made = eval[string](k.hall, `navigator.clipboard.readText()`) }, press("Close"), sees("for the quay"),
 		}, func(h *hall) string { return with(made, http.StatusOK)(h) }},
 		{"", "a key is revoked", []stroke{back("Revoke | for the quay", "Back"), press("Revoke | for the quay"), press("Revoke"), gone("for the quay")}, func(h *hall) string { return with(made, http.StatusUnauthorized)(h) }},

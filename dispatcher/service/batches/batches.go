@@ -120,6 +120,22 @@ func (bs *Batches) openBatch(ctx context.Context, req control.BatchOpen) (any, e
 	})
 }
 
+// whyNothing says why nothing of a batch was run, and what to do.
+func whyNothing(valid, invalid int) string {
+	what := fmt.Sprintf("%d of %d lines are invalid", invalid, valid+invalid)
+	switch {
+	case valid == 0 && invalid == 1:
+		what = "its only line is invalid"
+	case invalid == 1:
+		what = fmt.Sprintf("1 of %d lines is invalid", valid+1)
+	}
+	what += ", so nothing was run: correct the lines and submit the batch again"
+	if valid > 0 {
+		what += ", or skip the invalid ones"
+	}
+	return what
+}
+
 // sealBatch begins to run a batch whose lines are all stored, or ends one with wrong lines.
 func (bs *Batches) sealBatch(ctx context.Context, req control.BatchSeal) (any, error) {
 	if err := req.Check(); err != nil {
@@ -153,7 +169,7 @@ func (bs *Batches) sealBatch(ctx context.Context, req control.BatchSeal) (any, e
 		b.Errors = req.Errors
 		if req.Invalid > 0 && !b.SkipInvalid || req.Lines == 0 {
 			endBatch(b, messages.BatchFailed, now)
-			b.Reason = "lines are wrong"
+			b.Reason = whyNothing(req.Lines, req.Invalid)
 			return true, nil
 		}
 		if stored != req.Lines {

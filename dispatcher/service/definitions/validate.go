@@ -22,16 +22,24 @@ func (ds *Definitions) validateAgent(ctx context.Context, req control.AgentText)
 	}
 	defer leave()
 	draft, wrong := agents.ReadDraft(req.Text)
+	var text string
 	if wrong == nil {
+		if req.Format {
+			file, err := agents.Format(draft.Agent)
+			if err != nil {
+				return nil, err
+			}
+			text = string(file)
+		}
 		if wrong, err = ds.refused(ctx, &draft.Agent, req.Name); err != nil {
 			return nil, err
 		}
 		wrong = draft.Within(wrong)
 	}
 	if wrong != nil {
-		return control.AgentVerdict{Problems: []control.TextProblem{draft.Problem(wrong)}}, nil
+		return control.AgentVerdict{Problems: []control.TextProblem{draft.Problem(wrong)}, Text: text}, nil
 	}
-	return control.AgentVerdict{OK: true, Agent: &draft.Agent}, nil
+	return control.AgentVerdict{OK: true, Agent: &draft.Agent, Text: text}, nil
 }
 
 // refused is why an agent that is valid may not be stored under a name by the caller; nil: it may be.

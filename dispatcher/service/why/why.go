@@ -270,7 +270,7 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
 	default:
-		if p.Question != "" {
+		if y.Question = p.Question; p.Question != "" {
 			y.Text += ": " + p.Question
 		}
 	}
@@ -317,7 +317,10 @@ func (w *Why) whySession(ctx context.Context, y *control.Why, ref messages.Ref, 
 		y.Turn = found.Runs[0]
 		y.Text += ", which run " + y.Turn + " has"
 	}
-	if y.Ahead > 1 {
+	switch {
+	case y.Ahead == 2:
+		y.Text += "; 1 other waits before it"
+	case y.Ahead > 2:
 		y.Text += fmt.Sprintf("; %d others wait before it", y.Ahead-1)
 	}
 	return nil
@@ -344,16 +347,24 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 	if y.Ahead, y.AheadMore, err = w.cfg.Semaphores.Ahead(ctx, name, ref, maxAhead); err != nil {
 		return err
 	}
-	more := ""
-	if y.AheadMore {
-		more = "more than "
-	}
-	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
+	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s before it", what, y.Taken, y.Places, waiting(y))
 	if of, _ := queue.QuotaOfSemaphore(name); paused != nil {
 		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
 	}
 	return nil
+}
+
+// waiting says how many runs wait before one.
+func waiting(y *control.Why) string {
+	switch {
+	case y.AheadMore:
+		return fmt.Sprintf("more than %d runs wait", y.Ahead)
+	case y.Ahead == 1:
+		return "1 run waits"
+	default:
+		return fmt.Sprintf("%d runs wait", y.Ahead)
+	}
 }
 
 // whyWorkspace says which run has the workspace.
@@ -369,13 +380,8 @@ func (w *Why) whyWorkspace(ctx context.Context, y *control.Why, ref messages.Ref
 	if y.Ahead, y.AheadMore, err = w.cfg.Semaphores.Ahead(ctx, y.Line, ref, maxAhead); err != nil {
 		return err
 	}
-	switch {
-	case y.AheadMore:
-		y.Text += fmt.Sprintf("; more than %d runs wait before it", y.Ahead)
-	case y.Ahead == 1:
-		y.Text += "; 1 run waits before it"
-	case y.Ahead > 1:
-		y.Text += fmt.Sprintf("; %d runs wait before it", y.Ahead)
+	if y.Ahead > 0 {
+		y.Text += "; " + waiting(y) + " before it"
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 // An agent as it is tried before it is stored: a draft, under a name of its own, so that runs of others do not get it.
-import { ask } from "./api.js";
+import { Problem, ask } from "./api.js";
 import { useCheck } from "./editor.js";
+import { yaml } from "./format.js";
 
 const longest = 64;
 
@@ -29,6 +30,19 @@ export async function storeDraft(definition) {
   const name = draftOf(definition.name);
   const done = await ask(`/v1/agents/${encodeURIComponent(name)}`, { method: "PUT", body: { ...editable(definition), name, expires: new Date(Math.ceil((Date.now() + stays) / hour) * hour).toISOString() } });
   return { agent: name, revision: done.revision };
+}
+
+/**
+ * A stored agent as a person edits it: the YAML file that the agents folder could have, or JSON where the dispatcher cannot read it as one.
+ * @param {any} definition @param {AbortSignal} signal
+ */
+export async function written(definition, signal) {
+  const text = JSON.stringify(editable(definition));
+  const verdict = await ask("/v1/agents:validate", { method: "POST", body: { text, format: true }, signal }).catch((err) => {
+    if (err instanceof Problem && err.status === 400) return undefined; // it is too large to be checked
+    throw err;
+  });
+  return verdict?.text ?? yaml(editable(definition), 2);
 }
 
 /** Has the dispatcher check a definition while it is written. @param {string} name that it must have @param {string | null} text null: it was not changed */

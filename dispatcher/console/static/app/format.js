@@ -3,6 +3,9 @@
 /** @param {number} n */
 export const count = (n) => (n ?? 0).toLocaleString("en");
 
+/** A number of things: 1 item, 2 items. @param {number} n @param {string} what */
+export const things = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+
 /** Milliseconds: 6 ms, 1.4 s, 2 min 5 s, 3 h 2 min. @param {number} ms */
 export function duration(ms) {
   if (ms === undefined || ms === null || Number.isNaN(ms)) return "";

@@ -1,11 +1,11 @@
 // Agents: their definitions, revisions, and the runs that use them.
-import { html, useEffect, useMemo, useState } from "../app/html.js";
+import { html, useEffect, useState } from "../app/html.js";
 import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
 import { Act, Empty, Facts, Loaded, Page, Table, Time, say } from "../app/ui.js";
-import { plain, yaml } from "../app/format.js";
-import { editable, useAgentCheck } from "../app/draft.js";
+import { plain } from "../app/format.js";
+import { useAgentCheck, written } from "../app/draft.js";
 import { Editor } from "../app/editor.js";
 import { Raw } from "../app/text.js";
 
@@ -16,11 +16,11 @@ export function View({ id }) {
 
 function List() {
   const list = useLoad((signal) => ask("/v1/agents", { signal }), []);
-  return html`<${Page} title="Agents"><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
+  return html`<${Page} title="Agents" lead="What a task is worked by. Open one to read and change it; longshore agents apply -f FILE adds others."><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
     { name: "Agent", cell: (/** @type {API["Definition"]} */ a) => html`<a href=${to(`/agents/${encodeURIComponent(a.name)}`)}>${plain(a.name, 64)}</a>` },
     { name: "Revision", class: "number", cell: (/** @type {API["Definition"]} */ a) => a.revision },
     { name: "What it does", class: "text", cell: (/** @type {API["Definition"]} */ a) => plain(a.description, 200) },
-    { name: "Model", cell: (/** @type {API["Definition"]} */ a) => plain(a.model ?? a.models?.join(", ") ?? "", 100) },
+    { name: "Model", cell: (/** @type {API["Definition"]} */ a) => plain(a.model ?? a.models?.join(", ") ?? "the worker's", 100) },
     { name: "Tools", class: "number", cell: (/** @type {API["Definition"]} */ a) => html`<span title=${(a.tools ?? []).join(", ")}>${(a.tools ?? []).length}</span>` },
   ]} />`)}<//><//>`;
 }
@@ -28,16 +28,16 @@ function List() {
 /** @param {{name: string}} props */
 function Agent({ name }) {
   const path = /** @type {const} */ (`/v1/agents/${encodeURIComponent(name)}`);
-  const agent = useLoad((signal) => ask(path, { signal }), [name]);
+  const agent = useLoad(async (signal) => { const a = await ask(path, { signal }); return { ...a, text: await written(a, signal) }; }, [name]);
   const history = useLoad((signal) => ask(`${path}/revisions`, { signal }), [name]);
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const [old, setOld] = useState(0);
-  const stored = useMemo(() => (agent.data ? yaml(editable(agent.data), 2) : ""), [agent.data]);
+  const stored = agent.data?.text ?? "";
   useEffect(() => setText(null), [stored]);
   const check = useAgentCheck(name, text);
   return html`<${Page} title=${`Agent ${plain(name, 64)}`} lead=${plain(agent.data?.description, 400)} actions=${html`<a class="button" href=${to("/runs", { agent: name })}>Its runs</a><a class="button" href=${to("/try", { agent: name })}>Try it</a>`}>
     <${Loaded} of=${agent}>${(/** @type {API["Definition"]} */ a) => html`<${Facts} of=${[["Revision", a.revision], ["Planner", a.planner], ["Steps at most", a.maxSteps], ["Model", plain(a.model ?? a.models?.join(", ") ?? "the worker's", 200)]]} />
-      <${Editor} label="Definition" rows=${22} text=${text ?? stored} problems=${check.problems} checking=${check.checking} change=${setText} hint="YAML or JSON. Stored, it is a new revision; runs that have begun go on with theirs." />
+      <${Editor} label="Definition" rows=${22} text=${text ?? stored} problems=${check.problems} checking=${check.checking} change=${setText} hint="YAML or JSON, as in the agents folder. Storing makes a new revision for new runs; runs that have begun keep theirs. Comments are not stored." />
       <div class="actions"><button disabled=${text === null} onClick=${() => setText(null)}>Undo</button><${Act} class="main" needs="author" disabled=${text === stored || !check.fine?.agent} act=${async () => {
         const done = await ask(path, { method: "PUT", query: { ifRevision: a.revision }, body: check.fine?.agent });
         say(done.changed ? `Stored as revision ${done.revision}` : "It was the same");
@@ -57,6 +57,6 @@ function Agent({ name }) {
 
 /** @param {{path: string, revision: number, now: string}} props */
 function Revision({ path, revision, now }) {
-  const one = useLoad((signal) => ask(`${path}/revisions/${revision}`, { signal }), [path, revision]);
-  return html`<${Loaded} of=${one}>${(/** @type {API["AgentRevision"]} */ r) => { const was = r.agent ? yaml(editable(r.agent), 2) : ""; return html`<h3>Revision ${revision}${was === now ? " is what is stored now" : ", and what is stored now"}</h3><div class="sides"><div class="card"><${Raw} value=${was} /></div>${was !== now && html`<div class="card"><${Raw} value=${now} /></div>`}</div>`; }}<//>`;
+  const one = useLoad(async (signal) => { const r = await ask(`${path}/revisions/${revision}`, { signal }); return r.agent ? written(r.agent, signal) : ""; }, [path, revision]);
+  return html`<${Loaded} of=${one}>${(/** @type {string} */ was) => { return html`<h3>Revision ${revision}${was === now ? " is what is stored now" : ", and what is stored now"}</h3><div class="sides"><div class="card"><${Raw} value=${was} /></div>${was !== now && html`<div class="card"><${Raw} value=${now} /></div>`}</div>`; }}<//>`;
 }

@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useState } from "../app/html.js";
 import { to } from "../app/route.js";
 import { Failure, Page, RunLink, Skeleton, Status } from "../app/ui.js";
-import { cost, count, duration, plain } from "../app/format.js";
+import { cost, count, duration, plain, things } from "../app/format.js";
 import { Marked } from "../app/diff.js";
 import { Markdown, Raw } from "../app/text.js";
 import { Decide, forAPerson } from "./decide.js";
@@ -127,7 +127,7 @@ const told = (s) => JSON.stringify([s.text, s.model, s.calls.map((c) => [c.name,
 /** A step of one of the two. @param {{s?: Step, other?: Step, n?: number, kind?: "-" | "+"}} props */
 function One({ s, other, n, kind = "+" }) {
   if (!s) return html`<section class="card faint">There is no step ${n}.</section>`;
-  return html`<section class="card turn"><header><b>Step ${s.n}</b>${s.model && html`<span>${plain(`${s.provider}/${s.model}`, 100)}</span>`}${s.usage && html`<span>${count(s.usage.total)} tokens</span>`}${s.cost ? html`<span>${cost(s.cost)}</span>` : ""}${s.millis !== undefined && html`<span>${duration(s.millis)}</span>`}</header>
+  return html`<section class="card turn"><header><b>Step ${s.n}</b>${s.model && html`<span>${plain(`${s.provider}/${s.model}`, 100)}</span>`}${s.usage && html`<span>${things(s.usage.total, "token")}</span>`}${s.cost ? html`<span>${cost(s.cost)}</span>` : ""}${s.millis !== undefined && html`<span>${duration(s.millis)}</span>`}</header>
     ${s.text && (other && other.text !== s.text ? html`<${Marked} text=${s.text} other=${other.text} kind=${kind} />` : html`<${Markdown} text=${s.text} />`)}
     ${s.calls.map((c, i) => html`<${CallOf} key=${c.id} c=${c} other=${other && (other.calls[i] ?? null)} kind=${kind} />`)}</section>`;
 }

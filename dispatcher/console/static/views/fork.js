@@ -4,7 +4,7 @@ import { ask, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
 import { Act, Dialog, Field, Loaded, RunLink, say } from "../app/ui.js";
-import { plain } from "../app/format.js";
+import { cost, plain } from "../app/format.js";
 import { storeDraft } from "../app/draft.js";
 
 /** An agent as people write it: name, or name@revision. @param {string} text */
@@ -31,14 +31,17 @@ export function Fork({ id, path, run, close }) {
     setMade((await ask(`${path}/fork`, { method: "POST", body: { at: Number(at), ...(again ? { call: again } : {}), ...(model ? { model } : {}), ...other } })).id);
     say("Forked");
   };
+  const from = Number(at);
+  const spent = run.steps.filter((s) => s.n >= from).reduce((sum, s) => sum + (s.cost ?? 0), 0);
+  const kept = from <= first ? "Nothing is kept: the fork begins at the beginning." : from === first + 1 ? `Step ${first} is kept.` : `Steps ${first} to ${from - 1} are kept.`;
   const models = [...new Set(run.steps.filter((s) => s.model).map((s) => `${s.provider}/${s.model}`))];
   if (made) return html`<${Dialog} title="Forked" onClose=${close}><p>The fork is <${RunLink} id=${made} />.${again && " It asks again: give it another answer there, or beside this run."}</p><div class="actions"><a class="button main" href=${to(`/compare/${encodeURIComponent(id)}/${encodeURIComponent(made)}`)}>Compare the two</a></div><//>`;
-  return html`<${Dialog} title="Fork this run" onClose=${close}><div class="stack"><p class="faint">A new run keeps the steps before this one and does the rest again.</p>
-    <${Field} label="From step"><input name="at" type="number" min=${first} max=${last} value=${at} onInput=${(/** @type {any} */ e) => setAt(e.target.value)} /><//>
-    ${asked.length > 0 && html`<${Field} label="The step" hint="Asked again, a call or question can get another answer: the agent's reply is kept, and no model is asked for it."><select name="call" value=${again} onChange=${(/** @type {any} */ e) => setCall(e.target.value)}><option value="">is made anew</option>${asked.map((c) => html`<option key=${c.id} value=${c.id}>is kept, and asks again: ${plain(c.name, 60)} (${plain(c.id, 40)})</option>`)}</select><//>`}
-    <${Field} label="Model" hint="provider/model; empty: the same"><input name="model" list="models" value=${model} spellcheck=${false} autocomplete="off" onInput=${(/** @type {any} */ e) => setModel(e.target.value)} /><//>
+  return html`<${Dialog} title="Fork this run" onClose=${close}><div class="stack"><p>A fork is a new run of the same task; this run stays as it is. It keeps the steps before the one that you choose, with their results and files: they cost nothing again. It makes that step and those after it anew: models are called and paid for, and tools act again.</p>
+    <${Field} label="From step" hint=${`${kept}${spent > 0 ? ` In this run the rest cost ${cost(spent)}.` : ""}`}><input name="at" type="number" min=${first} max=${last} value=${at} onInput=${(/** @type {any} */ e) => setAt(e.target.value)} /><//>
+    ${asked.length > 0 && html`<${Field} label="In this step" hint="To give another answer or decision, keep the model's reply: the fork waits for a person there, and no model is called before."><select name="call" value=${again} onChange=${(/** @type {any} */ e) => setCall(e.target.value)}><option value="">Call the model again</option>${asked.map((c) => html`<option key=${c.id} value=${c.id}>Keep its reply, and ask again about ${plain(c.name, 60)} (${plain(c.id, 40)})</option>`)}</select><//>`}
+    <${Field} label="Model" hint="As provider/model. Left empty, the fork has the same."><input name="model" list="models" value=${model} spellcheck=${false} autocomplete="off" onInput=${(/** @type {any} */ e) => setModel(e.target.value)} /><//>
     <datalist id="models">${models.map((m) => html`<option key=${m} value=${m}></option>`)}</datalist>
-    <${Field} label="Agent" hint="name or name@revision; empty: the same"><input name="agent" value=${agent} spellcheck=${false} disabled=${rewrites} onInput=${(/** @type {any} */ e) => setAgent(e.target.value)} /><//>
+    <${Field} label="Agent" hint="As name or name@revision. Left empty, the fork has the same agent, at the same revision."><input name="agent" value=${agent} spellcheck=${false} disabled=${rewrites} onInput=${(/** @type {any} */ e) => setAgent(e.target.value)} /><//>
     ${!rewrites
       ? html`<div><button disabled=${!may("author") || agent !== ""} title=${may("author") ? "" : "This needs the permission author."} onClick=${() => setRewrites(true)}>Change the instructions</button></div>`
       : html`<${Loaded} of=${definition} rows=${2}>${(/** @type {any} */ d) => html`<${Field} label="Instructions" hint=${`Stored as the draft of ${plain(run.agent, 64)}; the agent itself stays as it is.`}>

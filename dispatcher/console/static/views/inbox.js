@@ -54,5 +54,6 @@ export function View() {
 /** @param {{item: Item, done: () => void}} props */
 function Question({ item, done }) {
   const why = useLoad(async (signal) => item.why ?? ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id, item.since]);
-  return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.text }} done=${done} />`}<//>`;
+  return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.question ?? w.text }} done=${done} />
+    ${w.until && html`<p class="faint">${item.kind === "answer" ? "Without an answer it goes on" : "Without a decision it ends"} <${Time} at=${w.until} />.</p>`}`}<//>`;
 }

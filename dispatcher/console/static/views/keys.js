@@ -2,10 +2,20 @@
 import { html, useState } from "../app/html.js";
 import { ask, caller } from "../app/api.js";
 import { useLoad } from "../app/load.js";
+import { tenant as chosenTenant } from "../app/route.js";
 import { Act, Command, Dialog, Empty, Field, Loaded, Page, Table, Time } from "../app/ui.js";
 import { plain } from "../app/format.js";
 
-const roles = ["viewer", "submitter", "approver", "operator", "author", "granter", "admin"];
+/** What a role may do, and whether it is within one tenant, for all of them, or either. @type {{role: string, does: string, within?: "one" | "all"}[]} */
+const roles = [
+  { role: "viewer", does: "sees runs and the fleet" },
+  { role: "submitter", does: "submits tasks, and steers and cancels runs", within: "one" },
+  { role: "approver", does: "approves and denies calls, and answers questions", within: "one" },
+  { role: "operator", does: "submits and operates: pauses, dead letters, workers" },
+  { role: "author", does: "changes prompts and the texts of agents", within: "all" },
+  { role: "granter", does: "changes agents, also their tools and limits", within: "all" },
+  { role: "admin", does: "everything" },
+];
 
 export function View() {
   const list = useLoad(async (signal) => (caller.value?.authentication ? ask("/v1/keys", { signal }) : { keys: [] }), []);
@@ -27,16 +37,23 @@ export function View() {
   <//>`;
 }
 
-/** @param {{close: () => void}} props */
+/** A key: its roles are those that the API takes for its tenant. @param {{close: () => void}} props */
 function Make({ close }) {
+  const only = chosenTenant.value || (caller.value?.tenant === "*" ? "" : caller.value?.tenant ?? ""); // the API makes none for others
   const [name, setName] = useState("");
-  const [tenant, setTenant] = useState(caller.value?.tenant === "*" ? "" : caller.value?.tenant ?? "");
-  const [chosen, setChosen] = useState(["viewer"]);
+  const [typed, setTyped] = useState("default");
+  const [ticked, setTicked] = useState(["viewer"]);
   const [key, setKey] = useState("");
   if (key) return html`<${Dialog} title="The new key" onClose=${close}><p>Copy it now: it is not stored, and not shown again.</p><${Command} text=${key} /></>`;
+  const tenant = only || typed.trim(), all = tenant === "*";
+  const offered = roles.filter((r) => !r.within || r.within === (all ? "all" : "one"));
+  const chosen = offered.map((r) => r.role).filter((r) => ticked.includes(r));
+  const wrong = !/^([A-Za-z0-9_-]{1,64}|\*)$/.test(tenant);
   return html`<${Dialog} title="New key" onClose=${close}><form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
-    <${Field} label="Name"><input value=${name} onInput=${(/** @type {Edited} */ e) => setName(e.target.value)} /><//>
-    <${Field} label="Tenant" hint="*: all tenants"><input value=${tenant} spellcheck=${false} onInput=${(/** @type {Edited} */ e) => setTenant(e.target.value)} /><//>
-    <fieldset><legend>Roles</legend>${roles.map((r) => html`<label class="row" key=${r}><input type="checkbox" checked=${chosen.includes(r)} onChange=${() => setChosen(chosen.includes(r) ? chosen.filter((x) => x !== r) : [...chosen, r])} /> ${r}</label>`)}</fieldset>
-    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="manage-keys" disabled=${!chosen.length} act=${async () => setKey((await ask("/v1/keys", { method: "POST", body: { roles: chosen, ...(name ? { name } : {}), ...(tenant ? { tenant } : {}) } })).key)}>Make<//></div></form><//>`;
+    <${Field} label="Name" hint="Who or what will use it, such as ci."><input value=${name} onInput=${(/** @type {Edited} */ e) => setName(e.target.value)} /><//>
+    ${only ? html`<p>It is for the tenant <b>${plain(only, 64)}</b>.</p>`
+      : html`<${Field} label="Tenant" hint="Its name, or * for all tenants." error=${wrong ? "Use 1 to 64 characters of A-Z a-z 0-9 _ -, or *." : ""}><input value=${typed} spellcheck=${false} onInput=${(/** @type {Edited} */ e) => setTyped(e.target.value)} /><//>`}
+    <fieldset><legend>Roles</legend>${offered.map(({ role, does }) => html`<label class="row" key=${role}><input type="checkbox" checked=${ticked.includes(role)} onChange=${() => setTicked(ticked.includes(role) ? ticked.filter((x) => x !== role) : [...ticked, role])} /> <span>${role}</span> <small class="faint">${does}</small></label>`)}
+      <p class="faint">${all ? "Submitters and approvers act within one tenant: a key for all tenants cannot have these roles." : "Agents and prompts belong to all tenants: only a key for all tenants (*) can have the roles author and granter."}</p></fieldset>
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="manage-keys" disabled=${!chosen.length || wrong} title=${chosen.length ? "" : "Choose a role first."} act=${async () => setKey((await ask("/v1/keys", { method: "POST", body: { tenant, roles: chosen, ...(name ? { name } : {}) } })).key)}>Make<//></div></form><//>`;
 }

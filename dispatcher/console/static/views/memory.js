@@ -4,7 +4,7 @@ import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
 import { Act, Dialog, Empty, Facts, Field, Loaded, Page, RunLink, Table, Time, Typed } from "../app/ui.js";
-import { bytes, count, plain } from "../app/format.js";
+import { bytes, count, plain, things } from "../app/format.js";
 import { Markdown, Raw } from "../app/text.js";
 
 /** @param {{id: string}} props */
@@ -17,7 +17,7 @@ function List() {
   const address = (/** @type {any} */ c) => to(`/memory/${encodeURIComponent(c.name)}`);
   return html`<${Page} title="Memory" lead="What agents keep beyond their runs, and find again.">
     <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.collections.length === 0 ? html`<${Empty} title="Nothing is remembered yet" command='longshore memory put notes berth-4 "Berth 4 takes ships of up to 180 m"'>Agents with tools for memory write here. Or store something yourself:<//>` : html`
-      <p class="faint">${count(l.items)} items, ${bytes(l.bytes)}</p>
+      <p class="faint">${things(l.items, "item")}, ${bytes(l.bytes)}</p>
       <${Table} label="Collections" rows=${l.collections} keyOf=${(/** @type {any} */ c) => c.name} href=${address} columns=${[
         { name: "Collection", cell: (/** @type {any} */ c) => html`<a href=${address(c)}>${plain(c.name, 64)}</a>` },
         { name: "Items", class: "number", cell: (/** @type {any} */ c) => count(c.items) },

@@ -4,7 +4,7 @@ import { Problem, ask, follow, may, send } from "../app/api.js";
 import { useLoad, visible } from "../app/load.js";
 import { place, tenant, to } from "../app/route.js";
 import { Act, Command, Copy, Dialog, Empty, Facts, Failure, Field, Loaded, Page, RunLink, Skeleton, Status, Tabs, Time, Typed, now, say } from "../app/ui.js";
-import { bytes, cost, count, duration, json, plain, shell } from "../app/format.js";
+import { bytes, cost, count, duration, json, plain, shell, things } from "../app/format.js";
 import { emptyRun, fold } from "../app/fold.js";
 import { Rows } from "../app/rows.js";
 import { Markdown, Raw } from "../app/text.js";
@@ -190,7 +190,7 @@ const version = (/** @type {import("../app/fold.js").Step} */ s) => `${s.text.le
 function Turn({ s, version: v }) {
   return useMemo(() => html`<section class="turn" id=${s.id} tabindex="-1">
     <header><b>Step ${s.n}</b>${s.model && html`<span>${plain(`${s.provider}/${s.model}`, 100)}</span>`}${s.millis !== undefined && html`<span>${duration(s.millis)}</span>`}
-      ${s.usage && html`<span>${count(s.usage.total)} tokens</span>`}${s.cost ? html`<span>${cost(s.cost)}</span>` : ""}${s.cached && html`<span>from the reply cache</span>`}
+      ${s.usage && html`<span>${things(s.usage.total, "token")}</span>`}${s.cost ? html`<span>${cost(s.cost)}</span>` : ""}${s.cached && html`<span>from the reply cache</span>`}
       ${s.status && s.status !== "completed" && html`<${Status} of=${s.status} />`}${s.reason && html`<span>${plain(s.reason, 400)}</span>`}</header>
     ${s.errors.map((e) => html`<div class="failure"><p>${plain(e.message, 2000)}</p></div>`)}
     ${s.reasoning && html`<details><summary>Reasoning</summary><pre class="text">${plain(s.reasoning, 20_000)}</pre></details>`}

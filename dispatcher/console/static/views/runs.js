@@ -5,7 +5,7 @@ import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
 import { Dialog, Empty, Field, Loaded, Page, RunLink, Status, Table, Time, Typed } from "../app/ui.js";
 import { Chosen } from "./many.js";
-import { cost, count, duration, plain } from "../app/format.js";
+import { cost, count, duration, plain, things } from "../app/format.js";
 
 const statuses = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 const times = /** @type {[string, string][]} */ ([["1", "last hour"], ["", "last 24 hours"], ["168", "last 7 days"], ["720", "last 30 days"]]); // in hours
@@ -52,7 +52,7 @@ export function View() {
       ? html`<${Empty} title=${filtered ? "No run matches" : "No runs in the last 24 hours"} command=${filtered ? undefined : 'longshore submit "Write a haiku into haiku.txt"'}>${filtered ? html`<a href=${to("/runs")}>Show all</a>` : "Submit a task, and it is here at once:"}<//>`
       : html`<${Table} label="Runs" rows=${list.runs} keyOf=${(/** @type {API["RunSummary"]} */ r) => `${r.tenant}/${r.id}`} href=${(/** @type {API["RunSummary"]} */ r) => to(`/runs/${encodeURIComponent(r.id)}`)}
           columns=${[...(may("submit") ? [mark] : []), ...columns.map((c) => all[c])]} />
-        <p class="row foot"><span class="faint">${list.found ? `${count(list.found)} found` : ""}${list.behind ? `; the index is ${count(list.behind)} events behind` : ""}</span>
+        <p class="row foot"><span class="faint">${list.found ? `${count(list.found)} found` : ""}${list.behind ? `; the index is behind by ${things(list.behind, "event")}` : ""}</span>
           ${list.next && html`<a class="button" href=${to("/runs", { ...query, columns: params.get("columns"), after: list.next })}>Older</a>`}</p>`)}<//>
     ${choosing && html`<${Dialog} title="Columns" onClose=${() => setChoosing(false)}>${Object.entries(all).map(([id, c]) => html`<label class="row" key=${id}><input type="checkbox" checked=${columns.includes(id)}
       onChange=${() => refine({ columns: Object.keys(all).filter((k) => (k === id ? !columns.includes(id) : columns.includes(k))).join(",") })} /> ${c.name}</label>`)}<//>`}

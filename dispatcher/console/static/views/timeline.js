@@ -1,6 +1,6 @@
 // Where the time and the money went: a bar for each model call, tool call, wait and takeover.
 import { html, useMemo, useState } from "../app/html.js";
-import { cost, count, duration, plain } from "../app/format.js";
+import { cost, duration, plain, things } from "../app/format.js";
 import { Rows } from "../app/rows.js";
 import { to } from "../app/route.js";
 import { now } from "../app/ui.js";
@@ -22,10 +22,10 @@ export function Timeline({ id, run }) {
   const at = bars.find((b) => b.key === chosen);
   return html`<p class="row"><span><b>${duration(totals.model)}</b> in models</span><span><b>${duration(totals.tool)}</b> in tools</span><span><b>${duration(totals.wait)}</b> waiting</span>
       <span class="row"><button aria-label="Zoom out" disabled=${zoom <= 1} onClick=${() => setZoom(Math.max(1, zoom / 2))}>−</button><button aria-label="Zoom in" disabled=${zoom >= 64} onClick=${() => setZoom(zoom * 2)}>+</button></span></p>
-    ${at && html`<div class="card"><b>${at.label}</b> ${duration(at.to - at.from)} ${at.tokens ? `${count(at.tokens)} tokens` : ""} ${at.cost ? cost(at.cost) : ""} ${at.step && html`<a href=${`${to(`/runs/${encodeURIComponent(id)}`)}#${at.step}`}>${at.step}</a>`}<p class="faint">${plain(at.detail, 400)}</p></div>`}
     <div class="scroll" tabindex="0" role="region" aria-label="Timeline"><div class="timeline" style=${{ width: `${zoom * 100}%` }}><${Rows} of=${bars} keyOf=${(/** @type {Bar} */ b) => b.key} usual=${25} row=${(/** @type {Bar} */ b) => html`<div class="lane">
       <button class=${`bar ${b.kind} ${b.bad ? "bad" : ""}`} aria-pressed=${b.key === chosen} style=${{ left: `${((squeeze(b.from) - from) / span) * 100}%`, width: `${Math.max(0.2, ((squeeze(b.to) - squeeze(b.from)) / span) * 100)}%` }}
-        onClick=${() => setChosen(b.key === chosen ? "" : b.key)} title=${`${b.label} ${duration(b.to - b.from)}`}>${b.label} ${duration(b.to - b.from)}</button></div>`} /></div></div>`;
+        onClick=${() => setChosen(b.key === chosen ? "" : b.key)} title=${`${b.label} ${duration(b.to - b.from)}`}>${b.label} ${duration(b.to - b.from)}</button></div>`} /></div></div>
+    ${at && html`<div class="card chosen" role="status"><b>${at.label}</b> ${duration(at.to - at.from)} ${at.tokens ? things(at.tokens, "token") : ""} ${at.cost ? cost(at.cost) : ""} ${at.step && html`<a href=${`${to(`/runs/${encodeURIComponent(id)}`)}#${at.step}`}>${at.step}</a>`}<p class="faint">${plain(at.detail, 400)}</p></div>`}`;
 }
 
 /** @typedef {{key: string, kind: string, label: string, from: number, to: number, bad?: boolean, tokens?: number, cost?: number, step?: string, detail?: string}} Bar */

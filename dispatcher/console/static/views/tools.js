@@ -4,7 +4,7 @@ import { ask, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
 import { Empty, Facts, Failure, Field, Loaded, Page, Table } from "../app/ui.js";
-import { count, duration, plain } from "../app/format.js";
+import { count, duration, plain, things } from "../app/format.js";
 import { Markdown, Raw } from "../app/text.js";
 
 const week = 7 * 86_400_000;
@@ -30,7 +30,7 @@ function List({ all, behind, failed }) {
   const q = (place.value.params.get("q") ?? "").toLowerCase();
   const rows = all.filter((t) => !q || t.name.toLowerCase().includes(q) || t.description.toLowerCase().includes(q));
   const address = (/** @type {any} */ t) => to(`/tools/${encodeURIComponent(t.name)}`);
-  return html`<${Page} title="Tools" lead=${`What the workers that answer offer. Calls and failures are those of 7 days${behind ? `, without the last ${count(behind)} events: the index is behind` : ""}.`}>
+  return html`<${Page} title="Tools" lead=${`What the workers that answer offer. Calls and failures are those of 7 days${behind ? `, without the last ${things(behind, "event")}: the index is behind` : ""}.`}>
     ${failed}<search class="filters"><${Field} label="Text" wide><input type="search" data-search value=${q} onInput=${(/** @type {any} */ e) => refine({ q: e.target.value })} /><//></search>
     ${rows.length === 0 ? html`<${Empty} title=${q ? "No tool fits" : "No worker offers tools"} command=${q ? undefined : "longshore worker"}>${q ? "" : "Start a worker; its environment says what it offers:"}<//>`
       : html`<${Table} label="Tools" rows=${rows} keyOf=${(/** @type {any} */ t) => t.name} href=${address} columns=${[

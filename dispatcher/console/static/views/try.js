@@ -4,8 +4,8 @@ import { ask, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
 import { Act, Field, Loaded, Page, say } from "../app/ui.js";
-import { plain, yaml } from "../app/format.js";
-import { editable, isDraft, storeDraft, useAgentCheck } from "../app/draft.js";
+import { plain } from "../app/format.js";
+import { isDraft, storeDraft, useAgentCheck, written } from "../app/draft.js";
 import { Editor } from "../app/editor.js";
 import { View as Run } from "./run.js";
 
@@ -41,9 +41,9 @@ export function View() {
 /** The definition of an agent, to change; it is tried as a draft, and stored when that is asked for. @param {{name: string, text: string | null, check: ReturnType<typeof useAgentCheck>, change: (text: string | null) => void}} props */
 function Definition({ name, text, check, change }) {
   const path = `/v1/agents/${encodeURIComponent(name)}`;
-  const agent = useLoad((signal) => ask(path, { signal }), [name]);
+  const agent = useLoad(async (signal) => { const a = await ask(path, { signal }); return { ...a, text: await written(a, signal) }; }, [name]);
   return html`<${Loaded} of=${agent} rows=${4}>${(/** @type {any} */ a) => html`
-    <${Editor} label="Definition" name="definition" rows=${14} text=${text ?? yaml(editable(a), 2)} problems=${check.problems} checking=${check.checking} change=${change} hint="YAML or JSON. A run of the changed agent uses a draft; the agent itself stays as it is until you save it." />
+    <${Editor} label="Definition" name="definition" rows=${14} text=${text ?? a.text} problems=${check.problems} checking=${check.checking} change=${change} hint="YAML or JSON, as in the agents folder. A run of the changed agent uses a draft; the agent itself stays as it is until you save it. Comments are not stored." />
     <div class="actions"><button type="button" disabled=${text === null} onClick=${() => change(null)}>Undo</button><${Act} needs="author" disabled=${!check.fine?.agent} act=${async () => {
       const done = await ask(path, { method: "PUT", query: { ifRevision: a.revision ?? 0 }, body: check.fine?.agent });
       say(done.changed ? `Saved as revision ${done.revision} of ${plain(name, 64)}` : "It was the same");
