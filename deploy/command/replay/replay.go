@@ -168,7 +168,7 @@ func tellFact(line func(at time.Time, verb, format string, args ...any), c *repl
 		text += fmt.Sprintf(" · %d ms", c.Millis)
 	}
 	if c.Usage != nil {
-		text += " · " + render.Count(int64(c.Usage.Total), "token")
+		text += " · " + render.Count(c.Usage.Total, "token")
 	}
 	line(c.At, "came", "%s: %s", strings.ReplaceAll(string(c.Kind), "_", " "), text)
 }

@@ -102,7 +102,7 @@ func TestAViewerChecksARun(t *testing.T) {
 func TestADifferenceByKeyboard(t *testing.T) {
 	h := openPlain(t)
 	h.plant("r", "grey harbour morning", "grey harbour evening")
-	k := h.keyboard()
+	k := h.keyboard(newKinds())
 	k.visit("/runs/r")
 	for _, s := range []stroke{sees("grey harbour evening"), press(checkButton), sees("Different at step 1"), sees("Planned today")} {
 		s(k)

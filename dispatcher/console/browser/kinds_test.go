@@ -16,6 +16,8 @@ type kinds struct {
 	finished int               // parts that came to their end
 }
 
+func newKinds() *kinds { return &kinds{seen: map[string]string{}, done: map[string]bool{}} }
+
 // excused are kinds that no part operates, each with the reason.
 var excused = map[string]string{
 	"/compare/… › button Change the arguments": "it is part of what decides about a call, which is operated on the page of a run and in the inbox",
@@ -54,7 +56,7 @@ func TestTheConsoleByKeyboard(t *testing.T) {
 		"Runs": runsByKeyboard, "Agents": agentsByKeyboard, "Kept": keptByKeyboard, "Operating": operatingByKeyboard, "Keys": keysByKeyboard,
 		"LiveLists": liveListsByKeyboard, "Views": viewsByKeyboard, "Links": linksByKeyboard,
 	}
-	met := &kinds{seen: map[string]string{}, done: map[string]bool{}}
+	met := newKinds()
 	t.Cleanup(func() { // after all parts, which run in parallel
 		if met.finished < len(parts) {
 			t.Logf("whether every kind of control is operated is not judged: %d of %d parts ran to their end", met.finished, len(parts))

@@ -19,7 +19,7 @@ func TestAQuestionSaysTimesAsPeopleDo(t *testing.T) {
 	h := open(t, settings.AuthOff, script)
 	h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"q","agent":"curious","input":"paint"}`)
 	h.do(chromedp.Click(link("Inbox")))
-	h.shows("Without an answer it goes on in 23 h.")
+	h.shows("Without an answer the run continues in 23 h.")
 	card := eval[string](h, `document.querySelector(".waits").innerText`)
 	if !strings.Contains(card, "\nWhich colour?\n") || strings.Contains(card, "Z at most") {
 		t.Errorf("the question is shown as\n%s", card)
@@ -43,7 +43,7 @@ func TestABatchOfInvalidLines(t *testing.T) {
 		h.shows(b.says)
 		page := eval[string](h, `document.querySelector("main").innerText`)
 		for text, want := range map[string]bool{
-			"longshore batch submit FILE --id " + b.id: true, "Line": true, b.others: true, "--skip-invalid": b.others != "",
+			"longshore batch submit FILE --id=" + b.id: true, "Line": true, b.others: true, "--skip-invalid": b.others != "",
 			"Retry the failed lines": false, "batch results": false, "0 of": false,
 		} {
 			if strings.Contains(page, text) != want {

@@ -45,7 +45,8 @@ export function View() {
   return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. To decide needs the role approver."}>
     <${Loaded} of=${list}>${(/** @type {{items: Item[], more?: boolean}} */ l) => (!l.items?.length ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
       : html`<div class="stack">${l.items.map((/** @type {Item} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${`${a.id} ${a.call ?? ""}`} onFocusIn=${() => setAt(i)}>
-          <p><b>${plain(a.agent, 64)}</b> ${asks[a.kind]} in <${RunLink} id=${a.id} />, since <${Time} at=${a.since} />${a.until ? html`. Without a decision it is denied <${Time} at=${a.until} />` : ""}.</p>
+          <p><b>${plain(a.agent, 64)}</b> ${asks[a.kind]} in <${RunLink} id=${a.id} />.</p>
+          <p class="faint">Asked <${Time} at=${a.since} />.${a.until && html`<br />Without a decision it is denied <${Time} at=${a.until} />.`}</p>
           ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash, editable: a.editable } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
         </section>`)}</div>${l.more && html`<p class="faint">There are more.</p>`}`)}<//>
   <//>`;
@@ -55,5 +56,5 @@ export function View() {
 function Question({ item, done }) {
   const why = useLoad(async (signal) => item.why ?? ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id, item.since]);
   return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.question ?? w.text }} done=${done} />
-    ${w.until && html`<p class="faint">${item.kind === "answer" ? "Without an answer it goes on" : "Without a decision it ends"} <${Time} at=${w.until} />.</p>`}`}<//>`;
+    ${w.until && html`<p class="faint">${item.kind === "answer" ? "Without an answer the run continues" : "Without a decision it ends"} <${Time} at=${w.until} />.</p>`}`}<//>`;
 }
