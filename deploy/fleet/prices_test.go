@@ -22,7 +22,7 @@ func TestPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := call(t, nil, "prices", "import", lite, "-o", out); got.code != 0 || got.stderr != "1 models priced, 0 left out\n" {
+	if got := call(t, nil, "prices", "import", lite, "-o", out); got.code != 0 || got.stderr != "1 model priced, 0 left out\n" {
 		t.Errorf("import: %+v", got)
 	}
 	got := call(t, []string{"LONGSHORE_PRICES=" + out}, "prices", "list")

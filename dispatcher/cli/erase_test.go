@@ -174,7 +174,7 @@ func TestDataOfAPerson(t *testing.T) {
 	if strings.Count(before, "planted-ann") < 4 {
 		t.Fatalf("the streams do not hold what was planted: this test looks in the wrong place")
 	}
-	out, _ = f.fails(t, "1 run has not ended and stay: cancel them, then make the command again: a2", append(del, "--yes", "--by", "eve")...)
+	out, _ = f.fails(t, "1 run has not ended and will stay: cancel them, then make the command again: a2", append(del, "--yes", "--by", "eve")...)
 	if want := "subject ann of tenant acme: 1 run, 2 items of long-term memory, 0 sessions erased\n" + left; out != want {
 		t.Errorf("erased: %q", out)
 	}
@@ -243,7 +243,7 @@ func TestDataOfATenant(t *testing.T) {
 		f.run(t, "schedules", "apply", "-f", spec, "--tenant", tenant)
 	}
 	f.run(t, "submit", "planted-acme", "--id", "queued", "--tenant", "acme")
-	f.fails(t, "1 run has not ended and stay: cancel them, then make the command again: queued", "memory", "delete", "--tenant", "acme", "--yes")
+	f.fails(t, "1 run has not ended and will stay: cancel them, then make the command again: queued", "memory", "delete", "--tenant", "acme", "--yes")
 	if !strings.Contains(f.stored(t), "planted-acme") {
 		t.Error("the queued task is gone")
 	}

@@ -22,7 +22,7 @@ type LogsStoredError struct {
 }
 
 func (e *LogsStoredError) Error() string {
-	return fmt.Sprintf("%s has %d entries of logs: the number of streams can change only when no log is stored. Let the runs end and their "+
+	return fmt.Sprintf("%s has entries of logs (%d): the number of streams can change only when no log is stored. Let the runs end and their "+
 		"retention pass, or make a fleet beside this one", e.Stream, e.Entries)
 }
 

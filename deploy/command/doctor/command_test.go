@@ -35,7 +35,7 @@ func TestHealthyFleet(t *testing.T) {
 	}
 	for check, text := range map[string]string{
 		"settings": "worker", "nats": "away", "streams": "as the protocol needs", "clock": "differ", "copies": "single", "workers": "1, 0 of 8 slots",
-		"dispatcher": "answers", "redis": "away", "model openai": "lists its models", "model scripted": "plays", "prices": "1 models", "workspaces": "",
+		"dispatcher": "answers", "redis": "away", "model openai": "lists its models", "model scripted": "plays", "prices": "1 model", "workspaces": "",
 		"time zones": "known", "dead letters": "none", "queue": "0 tasks and 0 wake-ups", "signing": "off", "sandbox": "confined", "max payload": "2.0 MiB",
 	} {
 		r.expect(t, check, doctor.OK, text)

@@ -121,7 +121,7 @@ func (c *keyCounts) judge(check string, known int) Finding {
 			"%s; the keys of %s are encrypted with an old key", said, render.Count(int64(c.old), "tenant"))
 	case known > 1:
 		return warn(check, "when all processes have the keyset whose new key writes, run `longshore keys rotate retire FILE`",
-			"%s; no tenant needs the old %s of LONGSHORE_KEYSET", said, render.Count(int64(known-1), "key"))
+			"%s; no tenant needs the %s of LONGSHORE_KEYSET", said, render.Count(int64(known-1), "old key"))
 	default:
 		return ok(check, "%s; all keys are encrypted with the one that writes", said)
 	}

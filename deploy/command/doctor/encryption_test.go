@@ -83,5 +83,5 @@ func TestEncryptionKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect(with(written(promoted)), "tenant keys", doctor.Warn, "no tenant needs the old 1 key of LONGSHORE_KEYSET → ")
+	expect(with(written(promoted)), "tenant keys", doctor.Warn, "no tenant needs the 1 old key of LONGSHORE_KEYSET → ")
 }

@@ -148,7 +148,7 @@ func (m memories) erased(cmd *cobra.Command, s *conn.Shared, w *whose, c *counts
 		return err
 	}
 	if len(c.Busy) > 0 && !c.DryRun {
-		return fmt.Errorf("%s not ended and stay: cancel them, then make the command again: %s", having(len(c.Busy)), strings.Join(c.Busy[:min(len(c.Busy), 8)], ", "))
+		return fmt.Errorf("%s not ended and will stay: cancel them, then make the command again: %s", having(len(c.Busy)), strings.Join(c.Busy[:min(len(c.Busy), 8)], ", "))
 	}
 	return nil
 }
