@@ -286,7 +286,7 @@ func operatorDeeds() []deed {
 		}
 	}
 	decided := func(run *string) stroke {
-		return func(k *keyboard) { k.Helper(); gone("in " + *run + ", since")(k) }
+		return func(k *keyboard) { k.Helper(); gone("in " + *run + ".")(k) }
 	}
 	const waiting = 6 // of eleven calls five are decided
 	return []deed{
