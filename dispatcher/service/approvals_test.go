@@ -103,7 +103,7 @@ func (a *asker) ended(n int) {
 			a.t.Fatal(err)
 		}
 		for _, name := range []string{messages.EventApprovalRequested, messages.EventRunFinished} {
-			if _, err := js.PublishAsync(run.EventSubject(name), body); err != nil {
+			if _, err := js.PublishAsync(run.EventSubject(name), body, nats.StallWait(patience)); err != nil {
 				a.t.Fatal(err)
 			}
 		}

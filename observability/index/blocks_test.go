@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/events"
@@ -39,7 +40,7 @@ func TestSearchInBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body); err != nil {
+			if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -28,7 +30,7 @@ func TestRebuildOfManyRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body); err != nil {
+		if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

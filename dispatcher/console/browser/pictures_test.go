@@ -206,7 +206,7 @@ func (h *hall) tell(js jetstream.JetStream, ref messages.Ref, n int, at time.Tim
 	if err != nil {
 		h.Fatal(err)
 	}
-	if _, err := js.PublishAsync(ref.EventSubject(name), body); err != nil {
+	if _, err := js.PublishAsync(ref.EventSubject(name), body, jetstream.WithStallWait(patience)); err != nil {
 		h.Fatal(err)
 	}
 }

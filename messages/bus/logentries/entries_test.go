@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -36,7 +37,7 @@ func storeLogs(tb testing.TB, nc *nats.Conn, run messages.Ref, all ...[]byte) {
 	tb.Helper()
 	js := bustest.NewJetStream(tb, nc)
 	for _, data := range all {
-		if _, err := js.PublishAsync(run.LogEntriesSubject(), data); err != nil {
+		if _, err := js.PublishAsync(run.LogEntriesSubject(), data, jetstream.WithStallWait(time.Minute)); err != nil {
 			tb.Fatal(err)
 		}
 	}
