@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -29,6 +30,12 @@ var files embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 
+const (
+	root     = "/console/"
+	versions = root + "v-"
+	page     = root + "index.html"
+)
+
 // asset is a file as it is sent.
 type asset struct {
 	data       []byte
@@ -40,6 +47,8 @@ type asset struct {
 type Console struct {
 	next   http.Handler
 	assets map[string]asset // by path
+	// The page names what it loads by paths that begin so and are those of these contents: a browser asks for them once.
+	versioned string
 }
 
 // New returns a handler that serves the pages and leaves all other requests to next.
@@ -53,12 +62,18 @@ func New(next http.Handler) (*Console, error) {
 		if err != nil {
 			return err
 		}
-		c.assets["/console/"+strings.TrimPrefix(name, "static/")] = assetOf(name, data)
+		c.assets[root+strings.TrimPrefix(name, "static/")] = assetOf(name, data)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the console: %w", err)
 	}
+	all := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(c.assets)) {
+		_, _ = fmt.Fprintln(all, name, c.assets[name].tag) // a hash takes all
+	}
+	c.versioned = versions + hex.EncodeToString(all.Sum(nil)[:12]) + "/"
+	c.assets[page] = assetOf(page, bytes.ReplaceAll(c.assets[page].data, []byte(`="`+root), []byte(`="`+c.versioned)))
 	return c, nil
 }
 
@@ -92,13 +107,23 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.URL.Path
 	if isPage(name) {
-		name = "/console/index.html"
+		name = page
+	}
+	cached := "no-cache" // asked for again each time, and sent when it has changed
+	if rest, ok := strings.CutPrefix(name, versions); ok {
+		if strings.HasPrefix(name, c.versioned) {
+			cached = "public, max-age=31536000, immutable"
+		}
+		// The page of another version, which a dispatcher that is being replaced has sent, gets what there is.
+		_, rest, _ = strings.Cut(rest, "/")
+		name = root + rest
 	}
 	a, ok := c.assets[name]
 	if !ok {
 		c.next.ServeHTTP(w, r)
 		return
 	}
+	w.Header().Set("Cache-Control", cached)
 	a.serve(w, r)
 }
 
@@ -123,7 +148,6 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
-	h.Set("Cache-Control", "no-cache") // asked for again each time, and sent when it has changed
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", a.tag)
 	if slices.Contains(r.Header.Values("If-None-Match"), a.tag) {

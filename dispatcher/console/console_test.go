@@ -73,6 +73,9 @@ func TestAssets(t *testing.T) {
 	types := map[string]string{".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml", ".json": "application/json"}
 	for name, data := range sources(t) {
 		r := get(t, h, "GET", "/console/"+name)
+		if name == "index.html" {
+			data = bytes.ReplaceAll(data, []byte(`="/console/`), []byte(`="`+versioned(t, h)))
+		}
 		if got := body(t, r); r.StatusCode != http.StatusOK || !bytes.Equal(got, data) {
 			t.Errorf("%s: %d, %d bytes of %d", name, r.StatusCode, len(got), len(data))
 		}
@@ -104,6 +107,42 @@ func TestAssets(t *testing.T) {
 		}
 		if head := get(t, h, "HEAD", "/console/"+name); head.StatusCode != http.StatusOK || len(body(t, head)) != 0 {
 			t.Errorf("HEAD %s: %d", name, head.StatusCode)
+		}
+	}
+}
+
+// versioned is how the paths begin by which the page loads its files.
+func versioned(t *testing.T, h http.Handler) string {
+	t.Helper()
+	m := regexp.MustCompile(`src="(/console/v-[0-9a-f]{24}/)main\.js"`).FindSubmatch(body(t, get(t, h, "GET", "/")))
+	if m == nil {
+		t.Fatal("the page loads no main.js of a version")
+	}
+	return string(m[1])
+}
+
+// A browser asks for the page each time, and for what it loads once for each version.
+func TestFilesOfAVersionAreKept(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	const kept = "public, max-age=31536000, immutable"
+	version := versioned(t, h)
+	for target, want := range map[string]string{
+		version + "main.js": kept, version + "views/runs.js": kept, version + "icon.svg": kept,
+		"/": "no-cache", "/runs/1": "no-cache", "/console/main.js": "no-cache", "/console/v-0123456789abcdef01234567/main.js": "no-cache",
+	} {
+		if r := get(t, h, "GET", target); r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != want {
+			t.Errorf("%s: %d, %s, want %s", target, r.StatusCode, r.Header.Get("Cache-Control"), want)
+		}
+	}
+	for _, none := range []string{version, version + "nothing.js", version + "../main.js", "/console/v-", "/console/v-main.js", version + version + "main.js"} {
+		if r := get(t, h, "GET", "http://localhost"+none); r.StatusCode != http.StatusTeapot {
+			t.Errorf("%s: %d", none, r.StatusCode)
+		}
+	}
+	for name, data := range sources(t) { // else it would be loaded by two paths, and twice
+		if path.Ext(name) == ".js" && !strings.HasPrefix(name, "vendor/") && regexp.MustCompile(`(from|import|src=|href=)\s*\(?"/console/`).Match(data) {
+			t.Errorf("%s loads a file by a path that has no version", name)
 		}
 	}
 }

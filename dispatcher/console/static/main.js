@@ -68,7 +68,7 @@ function Menu() {
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [place.value.path]);
   return html`<nav class="menu" aria-label="Views">
-    <a class="brand" href=${to("/")}><img src="/console/icon.svg" alt="" width="24" height="24" />Longshore</a>
+    <a class="brand" href=${to("/")}><img src=${new URL("./icon.svg", import.meta.url).pathname} alt="" width="24" height="24" />Longshore</a>
     <button class="quiet more" aria-expanded=${open} aria-controls="views" onClick=${() => setOpen(!open)}>Menu</button>
     <ul id="views" class=${open ? "open" : ""}>${Object.entries(views).filter(([, v]) => !v.hidden).map(([path, v]) => html`<li key=${path}>
       <a href=${to(`/${path}`)} aria-current=${first === path ? "page" : undefined} class=${v.needs && !may(v.needs) ? "barred" : ""}>${v.name}</a></li>`)}
