@@ -3,74 +3,40 @@
 package fleet_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 )
 
 // anHourOff opens a line to NATS on which the server's clock is an hour off: ahead or behind, as the hour is even or odd.
 func anHourOff(t *testing.T, natsURL string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", strings.TrimPrefix(natsURL, "nats://"))
-			if err != nil {
-				client.Close()
-				continue
-			}
-			mu.Lock()
-			open = append(open, client, server)
-			mu.Unlock()
-			wg.Go(func() { _, _ = io.Copy(server, client); server.Close() })
-			wg.Go(func() { _, _ = io.Copy(&wrongTime{to: client}, server); client.Close() })
-		}
+	return "nats://" + embeddedtest.Relay(t, strings.TrimPrefix(natsURL, "nats://"), func(context.Context) func([]byte) bool {
+		return new(wrongTime).change
 	})
-	t.Cleanup(func() {
-		l.Close()
-		mu.Lock()
-		for _, c := range open {
-			c.Close()
-		}
-		mu.Unlock()
-		wg.Wait()
-	})
-	return "nats://" + l.Addr().String()
 }
 
 // wrongTime changes the hour of every timestamp in answers of JetStream, without changing their length.
 type wrongTime struct {
-	to io.Writer
 	at int // how much of before and of the time up to its hour has gone through
 }
 
-func (w *wrongTime) Write(b []byte) (int, error) {
+func (w *wrongTime) change(answer []byte) bool {
 	const before = `"ts":"`
 	const hour = len(before) + len("2006-01-02T1") // the last digit of it
-	b = slices.Clone(b)
-	for i, c := range b {
+	for i, c := range answer {
 		switch {
 		case w.at == hour:
-			b[i], w.at = c^1, 0 // 12 and 13, 22 and 23
+			answer[i], w.at = c^1, 0 // 12 and 13, 22 and 23
 		case w.at >= len(before) || c == before[w.at]:
 			w.at++
 		case c == before[0]:
@@ -79,7 +45,7 @@ func (w *wrongTime) Write(b []byte) (int, error) {
 			w.at = 0
 		}
 	}
-	return w.to.Write(b)
+	return true
 }
 
 // A worker whose clock is far off is not ready and says why, and so do its metric and the doctor.

@@ -1,15 +1,15 @@
 package redisstore_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/kv"
@@ -20,49 +20,11 @@ import (
 // lossy is a way to a server on which answers to changes that are made get lost while lose is above 0.
 func lossy(t *testing.T, server string, lose *atomic.Int32) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		for {
-			down, err := l.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = down.Close()
-				continue
-			}
-			go func() {
-				_, _ = io.Copy(up, down)
-				_ = up.Close()
-			}()
-			go func() {
-				defer down.Close()
-				defer up.Close()
-				answer := make([]byte, 64<<10)
-				for {
-					n, err := up.Read(answer)
-					// What a script returns for a change that it made: the connection breaks in its place.
-					if err != nil || strings.Contains(string(answer[:n]), "$2\r\nok\r\n") && lose.Add(-1) >= 0 {
-						return
-					}
-					if _, err := down.Write(answer[:n]); err != nil {
-						return
-					}
-				}
-			}()
+	return embeddedtest.Relay(t, server, func(context.Context) func([]byte) bool {
+		return func(answer []byte) bool { // what a script returns for a change that it made
+			return !strings.Contains(string(answer), "$2\r\nok\r\n") || lose.Add(-1) < 0
 		}
-	}()
-	return l.Addr().String()
+	})
 }
 
 // The server made the change and the answer is lost: the call is made again with its key, and the change is made once.

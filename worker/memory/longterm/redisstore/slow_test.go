@@ -1,8 +1,8 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
-	"net"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -19,50 +19,16 @@ import (
 // delayed is a way to a server on which each answer takes a while, which may change at any time.
 func delayed(t *testing.T, server string, delay *atomic.Int64) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() {
-		close(ended)
-		_ = l.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		for {
-			down, err := l.Accept()
-			if err != nil {
-				return
+	return embeddedtest.Relay(t, server, func(ctx context.Context) func([]byte) bool {
+		return func([]byte) bool {
+			select {
+			case <-time.After(time.Duration(delay.Load())):
+				return true
+			case <-ctx.Done():
+				return false
 			}
-			up, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = down.Close()
-				continue
-			}
-			copying := func(to, from net.Conn, wait bool) {
-				defer func() { _, _ = to.Close(), from.Close() }()
-				data := make([]byte, 64<<10)
-				for {
-					n, err := from.Read(data)
-					if wait {
-						select {
-						case <-time.After(time.Duration(delay.Load())):
-						case <-ended:
-							return
-						}
-					}
-					if _, werr := to.Write(data[:n]); err != nil || werr != nil {
-						return
-					}
-				}
-			}
-			go copying(up, down, false)
-			go copying(down, up, true)
 		}
-	}()
-	return l.Addr().String()
+	})
 }
 
 // A slow Redis is waited for up to the timeout, and no longer; an answer that comes too late is never taken for that of another call.
