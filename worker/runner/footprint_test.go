@@ -246,3 +246,33 @@ func TestRunThatWaitsForMemoryIsHandedBack(t *testing.T) {
 		})
 	}
 }
+
+// A ticket that comes while another of its run is worked, and is handed back, leaves nothing of itself in the budget.
+func TestTicketOfABusyRunHoldsNoMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memorylimit.New(8 << 20)
+		asked, reply := make(chan struct{}), make(chan struct{})
+		r, _ := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			close(asked)
+			<-reply
+			return say("done"), nil
+		}))
+		first := make(chan error, 1)
+		go func() {
+			_, err := r.Run(t.Context(), rticket(1))
+			first <- err
+		}()
+		<-asked
+		if o, err := r.Run(t.Context(), rticket(2)); o != runner.Return || !errors.Is(err, runner.ErrBusy) {
+			t.Errorf("the second ticket: %v, %v", o, err)
+		}
+		close(reply)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if got := b.Stats(); got.Used != 0 {
+			t.Errorf("%d bytes are held by no run", got.Used)
+		}
+	})
+}
