@@ -44,7 +44,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
 	x.voice = voice{job: j, state: func() *agent.State { return x.journal.state }}
 	x.footprint = footprint{
-		job: j, state: func() *agent.State { return x.journal.state }, share: r.cfg.Budget.Open(t.Run.String(), heldByAny+int64(len(t.Body))),
+		job: j, state: func() *agent.State { return x.journal.state }, share: r.cfg.Budget.Open(t.Run.String(), heldByAny+int64(len(t.Body))), listen: x.listen,
 	}
 	x.journal = journal{
 		job: j, own: &x.own, voice: &x.voice, footprint: &x.footprint, rules: &x.rules, decide: x.dec.decide, paid: paid,
@@ -88,6 +88,21 @@ func (x *execution) setLimits() {
 	}
 	l.Approval = limits.Func(x.calls.beforeCalls)
 	l.Session.Turns = k
+}
+
+// listen has abort called with errControl when what happens next is to be planned again: the run is cancelled, or its time is over; and with
+// the cause of Run's context when that ends. End must be called when that no longer matters.
+func (x *execution) listen(abort context.CancelCauseFunc) (end func()) {
+	unlisten, unbind := x.own.listen(abort), func() {}
+	stop := context.AfterFunc(x.own.ctx, func() { abort(context.Cause(x.own.ctx)) })
+	if x.journal.state.Task != nil {
+		unbind = x.journal.bound(abort)
+	}
+	return func() {
+		stop()
+		unbind()
+		unlisten()
+	}
 }
 
 // finish ends what the execution has begun.

@@ -41,8 +41,9 @@ var ErrNoMemory = errors.New("the worker's memory is used up by other runs: rais
 type footprint struct {
 	*job
 
-	state func() *agent.State
-	share *memorylimit.Share
+	state  func() *agent.State
+	share  *memorylimit.Share
+	listen func(abort context.CancelCauseFunc) (end func()) // that of the execution
 
 	asking  int64              // what it holds during the model call that was begun last, without the reply; written by before
 	heard   replySize          // what of its reply is counted; written by before and reply
@@ -82,22 +83,31 @@ func (x *footprint) folded(ctx context.Context, s *agent.State) error {
 
 // fits reports whether there is memory now for the append that leads to a state. An errControl means that the run must plan again.
 func (x *footprint) fits(next *agent.State) (bool, error) {
-	if !x.counts() {
+	if !x.counts() || breaksOff(next) {
 		return true, nil
 	}
 	ok, err := x.share.Try(x.appending(next))
 	return ok, x.exceeded(err)
 }
 
-// grow waits until fits is true. What is reported already is in memory, and is not lost for that: then the wait ends with success.
+// breaksOff reports whether a run is about to end without an answer: that takes little more, and gives back all that it holds.
+func breaksOff(next *agent.State) bool {
+	return next.Result != nil && next.Result.Status != messages.StatusCompleted
+}
+
+// grow waits until fits is true. What is reported already is in memory, and is not lost for that: then the wait ends with success, at once
+// when the plan changes or the worker stops.
 func (x *footprint) grow(ctx context.Context, next *agent.State, reported bool) error {
 	if !reported {
 		return x.boundary(ctx, x.appending(next))
 	}
-	if err := x.amid(ctx, x.appending(next)); !errors.Is(err, ErrNoMemory) {
-		return err
+	ctx, end := x.listening(ctx)
+	defer end()
+	err := x.amid(ctx, x.appending(next))
+	if errors.Is(err, ErrNoMemory) || errors.Is(err, ErrShutdown) || errors.Is(err, errControl) && x.denied == nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (x *footprint) appending(next *agent.State) int64 {
@@ -115,7 +125,22 @@ func (x *footprint) before(ctx context.Context, action agent.Action) error {
 		x.asking, x.heard = bytes, countedReply
 		bytes += heldByReply * countedReply
 	}
+	if ok, err := x.share.Try(bytes); ok || err != nil {
+		return x.exceeded(err)
+	}
+	ctx, end := x.listening(ctx)
+	defer end()
 	return x.boundary(ctx, bytes)
+}
+
+// listening returns a context that ends too when the execution's listen says so. End releases it.
+func (x *footprint) listening(ctx context.Context) (_ context.Context, end func()) {
+	ctx, abort := context.WithCancelCause(ctx)
+	unlisten := x.listen(abort)
+	return ctx, func() {
+		unlisten()
+		abort(nil)
+	}
 }
 
 // reply waits until there is memory for the reply that comes, which has so many bytes by now. An errControl means that the call is to be

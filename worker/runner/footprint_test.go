@@ -246,3 +246,200 @@ func TestRunThatWaitsForMemoryIsHandedBack(t *testing.T) {
 		})
 	}
 }
+
+// A ticket that comes while another of its run is worked, and is handed back, leaves nothing of itself in the budget.
+func TestTicketOfABusyRunHoldsNoMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memorylimit.New(8 << 20)
+		asked, reply := make(chan struct{}), make(chan struct{})
+		r, _ := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			close(asked)
+			<-reply
+			return say("done"), nil
+		}))
+		first := make(chan error, 1)
+		go func() {
+			_, err := r.Run(t.Context(), rticket(1))
+			first <- err
+		}()
+		<-asked
+		if o, err := r.Run(t.Context(), rticket(2)); o != runner.Return || !errors.Is(err, runner.ErrBusy) {
+			t.Errorf("the second ticket: %v, %v", o, err)
+		}
+		close(reply)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if got := b.Stats(); got.Used != 0 {
+			t.Errorf("%d bytes are held by no run", got.Used)
+		}
+	})
+}
+
+// A run that waits for memory ends at once when it is cancelled.
+func TestRunThatWaitsForMemoryIsCancelled(t *testing.T) {
+	t.Parallel()
+	load, err := tools.Func(messages.ToolSpec{Name: "load", Description: "Load.", Effect: messages.EffectRead},
+		func(context.Context, tools.Call, struct{}) (tools.Result, error) { return tools.Text("loaded"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]func(crowd func()) model.Provider{
+		"before a call": func(crowd func()) model.Provider {
+			return rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+				crowd()
+				return loads(), nil
+			})
+		},
+		"in a reply": func(crowd func()) model.Provider { return crowding{crowd} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := memorylimit.New(8 << 20)
+				giveBack := func() {}
+				r, log := bounded(t, b, m(func() { giveBack = take(t, b) }), load)
+				ended, began := make(chan runner.Outcome, 1), time.Now()
+				go func() {
+					o, err := r.Run(t.Context(), rticket(1))
+					if err != nil {
+						t.Error(err)
+					}
+					ended <- o
+				}()
+				synctest.Wait()
+				if b.Stats().Waiting != 1 {
+					t.Errorf("%+v", b.Stats())
+				}
+				k := &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+				if _, err := k.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
+					t.Fatal(err)
+				}
+				r.Nudge(rrun)
+				if o := <-ended; o != runner.Done || time.Since(began) > 0 {
+					t.Errorf("%v after %s", o, time.Since(began))
+				}
+				if end, ok := last(t, log).(*record.Finished); !ok || end.Result.Status != messages.StatusCancelled {
+					t.Errorf("the log ends with %+v", last(t, log))
+				}
+				giveBack()
+				if got := b.Stats(); got.Used != 0 || got.Waiting != 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// A run that waits for memory ends when its time is over.
+func TestRunThatWaitsForMemoryEndsInTime(t *testing.T) {
+	t.Parallel()
+	load, err := tools.Func(messages.ToolSpec{Name: "load", Description: "Load.", Effect: messages.EffectRead},
+		func(context.Context, tools.Call, struct{}) (tools.Result, error) { return tools.Text("loaded"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := memorylimit.New(8 << 20)
+		var giveBack func()
+		r, log := bounded(t, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			giveBack = take(t, b)
+			return loads(), nil
+		}), load)
+		ticket, began := rticket(1), time.Now()
+		ticket.Body = []byte(`{"input": "hello", "deadline": "` + began.Add(time.Minute).Format(time.RFC3339) + `"}`)
+		if o, err := r.Run(t.Context(), ticket); o != runner.Done || err != nil || time.Since(began) != time.Minute {
+			t.Errorf("%v, %v after %s", o, err, time.Since(began))
+		}
+		if end, ok := last(t, log).(*record.Finished); !ok || end.Result.Error == nil || end.Result.Error.Code != messages.CodeDeadline {
+			t.Errorf("the log ends with %+v", last(t, log))
+		}
+		giveBack()
+	})
+}
+
+// crowding is a model that has others take the memory once it has begun to answer, and then answers much.
+type crowding struct{ crowd func() }
+
+func (m crowding) Stream(context.Context, model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		m.crowd()
+		text := strings.Repeat("x", 64<<10)
+		_ = yield(model.Delta{Text: text}, nil) && yield(model.Delta{Reply: say(text)}, nil)
+	}
+}
+
+// A run may have to wait for memory with the entry that begins it.
+func TestFirstEntryWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, log := memorylimit.New(8<<20), &runlog.Memory{}
+		var giveBack func()
+		r := runner.New(runner.Config{
+			Worker: "w", Budget: b, Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("done"), nil }),
+			Agent: func(context.Context, string) (messages.Definition, error) {
+				giveBack = take(t, b)
+				def := messages.Definition{Name: "a"}
+				def.SetDefaults()
+				return def, nil
+			},
+			Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		})
+		out := make(chan runner.Outcome, 1)
+		go func() {
+			o, err := r.Run(t.Context(), rticket(1))
+			if err != nil {
+				t.Error(err)
+			}
+			out <- o
+		}()
+		synctest.Wait()
+		if got := b.Stats(); got.Waiting != 1 || last(t, log) != nil {
+			t.Errorf("%+v, and the log has %v", got, last(t, log))
+		}
+		giveBack()
+		if got := <-out; got != runner.Done {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// A reply that waits for the memory of its entry is recorded when the worker stops, and not paid for again.
+func TestReplyWithoutMemoryIsRecordedWhenTheWorkerStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memorylimit.New(8 << 20)
+		var giveBack func()
+		r, log := bounded(t, b, crowdingAfter{func() { giveBack = take(t, b) }})
+		ctx, stop := context.WithCancelCause(t.Context())
+		ended := make(chan runner.Outcome, 1)
+		go func() {
+			o, _ := r.Run(ctx, rticket(1))
+			ended <- o
+		}()
+		synctest.Wait()
+		if b.Stats().Waiting != 1 {
+			t.Errorf("%+v", b.Stats())
+		}
+		r.Drain()
+		stop(runner.ErrShutdown)
+		if o := <-ended; o != runner.Done {
+			t.Errorf("%v", o)
+		}
+		if _, ok := last(t, log).(*record.Finished); !ok {
+			t.Errorf("the log ends with a %T", last(t, log))
+		}
+		giveBack()
+	})
+}
+
+// crowdingAfter is a model that has others take the memory once it has answered much.
+type crowdingAfter struct{ crowd func() }
+
+func (m crowdingAfter) Stream(context.Context, model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		yield(model.Delta{Reply: say(strings.Repeat("x", 256<<10))}, nil)
+		m.crowd()
+	}
+}

@@ -58,7 +58,7 @@ func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	if a.Summary {
 		live := x.live(a.Step)
-		reply, _, err := x.stream(ctx, x.ask(ctx, call, begin, a, live), live)
+		reply, _, err := x.stream(call, x.ask(ctx, call, begin, a, live), live)
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
@@ -67,7 +67,7 @@ func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	if !x.rules.silent(x.journal.state.Agent) {
 		live, failures = x.hooks.tell(ctx, x.live(a.Step))
 	}
-	reply, first, err := x.stream(ctx, x.ask(ctx, call, begin, a, live), live)
+	reply, first, err := x.stream(call, x.ask(ctx, call, begin, a, live), live)
 	stop()
 	x.journal.heard()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)

@@ -102,10 +102,12 @@ func (x *ownership) look() {
 	}
 }
 
-// listen registers abort as the way to interrupt the call that begins now. The returned function unregisters it.
+// listen registers abort as the way to interrupt the call that begins now. The returned function unregisters it, and the one before
+// holds again.
 func (x *ownership) listen(abort context.CancelCauseFunc) (end func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	before := x.stopCall
 	x.stopCall = abort
 	if x.interrupted {
 		abort(errControl)
@@ -113,7 +115,7 @@ func (x *ownership) listen(abort context.CancelCauseFunc) (end func()) {
 	return func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.stopCall = nil
+		x.stopCall = before
 	}
 }
 

@@ -319,11 +319,11 @@ func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 	paid, end := outlive(ctx)
 	defer end()
 	x := r.newExecution(ctx, paid, cancel, t)
+	defer x.footprint.share.Close()
 	if err := r.enter(ctx, x); err != nil {
 		return Return, err
 	}
 	defer r.leave(x)
-	defer x.footprint.share.Close()
 	if err := x.footprint.enter(ctx); err != nil {
 		return Return, err
 	}

@@ -63,7 +63,7 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	if len(wave) == 0 { // their permits are over
 		return x.journal.commit(ctx)
 	}
-	n, err := x.footprint.calls(ctx, wave)
+	n, err := x.footprint.calls(calls, wave)
 	switch {
 	case errors.Is(err, errControl):
 		return x.journal.replan(ctx)

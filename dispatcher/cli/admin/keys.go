@@ -206,11 +206,11 @@ func writeKeys(w io.Writer, keys []control.APIKey, now time.Time) error {
 		switch {
 		case k.Expires == nil:
 		case k.Expires.After(now):
-			expires = k.Expires.UTC().Format(time.RFC3339)
+			expires = render.At(*k.Expires, now)
 		default:
 			expires = "expired"
 		}
-		table.Row(k.ID, k.Tenant, strings.Join(roles, ","), cmp.Or(k.Name, "-"), k.Created.UTC().Format(time.RFC3339), cmp.Or(k.By, "-"), expires)
+		table.Row(k.ID, k.Tenant, strings.Join(roles, ","), cmp.Or(k.Name, "-"), render.At(k.Created, now), cmp.Or(k.By, "-"), expires)
 	}
 	return table.Flush()
 }

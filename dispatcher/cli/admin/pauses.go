@@ -143,7 +143,7 @@ func (c fleets) why() *cobra.Command {
 				case s.Output.JSON:
 					return c.WriteJSON(cmd, y)
 				default:
-					return render.Write(cmd.OutOrStdout(), render.Visible(y.Text)+"\n"+whyBelow(y, 1))
+					return render.Write(cmd.OutOrStdout(), render.Visible(render.Why(y, c.Options.Now()))+"\n"+whyBelow(y, 1, c.Options.Now()))
 				}
 			})
 		},
@@ -153,12 +153,12 @@ func (c fleets) why() *cobra.Command {
 }
 
 // whyBelow is a line for each run that a run waits for, with a › for each level that it is below.
-func whyBelow(y *control.Why, depth int) string {
+func whyBelow(y *control.Why, depth int, now time.Time) string {
 	var b strings.Builder
 	for i := range y.Children {
 		child := &y.Children[i]
-		fmt.Fprintf(&b, "%s %s: %s\n", strings.Repeat("›", depth), child.ID, render.Visible(child.Text))
-		b.WriteString(whyBelow(child, depth+1))
+		fmt.Fprintf(&b, "%s %s: %s\n", strings.Repeat("›", depth), child.ID, render.Visible(render.Why(child, now)))
+		b.WriteString(whyBelow(child, depth+1, now))
 	}
 	return b.String()
 }

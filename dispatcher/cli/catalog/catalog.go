@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +69,7 @@ func (c revisions) writeHistory(cmd *cobra.Command, f render.Format, number stri
 		if change.Deleted {
 			what = "deleted"
 		}
-		when := change.At.In(c.Options.Now().Location()).Format(time.RFC3339)
+		when := render.At(change.At, c.Options.Now())
 		table.Row(strconv.FormatUint(change.Revision, 10), when, change.By, what)
 	}
 	return table.Flush()

@@ -226,9 +226,9 @@ func (r *run) waits(d messages.RunWaiting) render.Line {
 		l.Text += fmt.Sprintf(", attempt %d failed: %s", d.Cause.Attempt, d.Cause.Text())
 	}
 	if d.Until != nil {
-		l.Note = "until " + d.Until.UTC().Format(time.RFC3339)
+		l.Note = "until " + render.At(*d.Until, r.began)
 		if d.Cause != nil {
-			l.Note = "next attempt at " + d.Until.UTC().Format(time.RFC3339)
+			l.Note = "next attempt at " + render.At(*d.Until, r.began)
 		}
 	}
 	return l

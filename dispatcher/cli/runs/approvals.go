@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +62,7 @@ func (c decisions) writeApprovals(cmd *cobra.Command, s *conn.Shared, list *cont
 		}
 		until := "-"
 		if a.Until != nil {
-			until = a.Until.UTC().Format(time.RFC3339)
+			until = render.At(*a.Until, c.Options.Now())
 		}
 		table.Row(a.ID, report.ShellWord(a.Call), a.Agent, render.Span(c.Options.Now().Sub(a.Since)), until,
 			report.Describe(messages.ToolCall{Name: a.Tool, Arguments: a.Arguments}))

@@ -126,7 +126,7 @@ func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
 		{"at once", zero(b.Concurrency)},
 		{"cost", cost(b)},
 		{"used", render.Tokens(b.Usage.Total)},
-		{"created", fmt.Sprintf("%s (%s ago)", b.Created.In(now.Location()).Format(time.RFC3339), render.Span(now.Sub(b.Created)))},
+		{"created", fmt.Sprintf("%s (%s ago)", render.At(b.Created, now), render.Span(now.Sub(b.Created)))},
 	}
 	if b.SecondsTo != nil {
 		rows = append(rows, [2]string{"time left", "about " + left(*b.SecondsTo)})

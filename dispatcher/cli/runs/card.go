@@ -107,12 +107,12 @@ func (k *card) write(w io.Writer, now time.Time, room int, wide bool) error {
 func (k *card) rows(now time.Time) []cardRow {
 	rows := []cardRow{{"id", k.ID}, {"tenant", k.Tenant}, {"status", k.state(now)}}
 	if k.Why != nil {
-		rows = append(rows, cardRow{"why", k.Why.Text})
+		rows = append(rows, cardRow{"why", render.Why(k.Why, now)})
 	}
 	if f := k.Cause; f != nil {
 		rows = append(rows, cardRow{"model", fmt.Sprintf("attempt %d failed: %s", f.Attempt, f.Text())})
 		if k.Until != nil {
-			rows = append(rows, cardRow{"next try", k.Until.In(now.Location()).Format(time.RFC3339)})
+			rows = append(rows, cardRow{"next try", render.At(*k.Until, now)})
 		}
 	}
 	if r := k.Result; r != nil && r.Error != nil {
@@ -182,7 +182,7 @@ func (k *card) state(now time.Time) string {
 		}
 	}
 	if k.NotBefore != nil {
-		what = "scheduled until " + k.NotBefore.In(now.Location()).Format(time.RFC3339)
+		what = "scheduled until " + render.At(*k.NotBefore, now)
 	}
 	if k.Cancel {
 		what += ", asked to stop"
@@ -296,7 +296,7 @@ func (k *card) next() string {
 }
 
 func since(at, now time.Time) string {
-	return fmt.Sprintf("%s (%s ago)", at.In(now.Location()).Format(time.RFC3339), render.Span(now.Sub(at)))
+	return fmt.Sprintf("%s (%s ago)", render.At(at, now), render.Span(now.Sub(at)))
 }
 
 func labelsText(labels map[string]string) string {

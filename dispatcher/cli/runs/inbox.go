@@ -28,6 +28,8 @@ type letter struct {
 	Until    *time.Time               `json:"until,omitempty"`
 	Text     string                   `json:"text"`               // what is asked, for people
 	Approval *control.WaitingApproval `json:"approval,omitempty"` // of an approval
+
+	why *control.Why // that has Text; nil: it is of an approval
 }
 
 // decisions are the commands that decide for runs.
@@ -100,7 +102,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 		case err != nil:
 			return nil, false, lag, err
 		case why.Waits == r.Waits: // it has not continued since
-			out = append(out, letter{Kind: why.Waits, Tenant: tenant, ID: r.ID, Agent: r.Agent, Since: why.Since, Until: why.Until, Text: why.Text})
+			out = append(out, letter{Kind: why.Waits, Tenant: tenant, ID: r.ID, Agent: r.Agent, Since: why.Since, Until: why.Until, Text: why.Text, why: why})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b letter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
@@ -120,7 +122,7 @@ func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []lett
 		if i == 0 {
 			table.Row("KIND", "AGENT", "AGE", "WHAT", "DECIDE WITH")
 		}
-		table.Row(l.Kind, cmp.Or(l.Agent, "-"), render.Span(c.Options.Now().Sub(l.Since)), render.Truncate(render.Visible(l.Text), render.ListedInput), l.decide())
+		table.Row(l.Kind, cmp.Or(l.Agent, "-"), render.Span(c.Options.Now().Sub(l.Since)), render.Truncate(render.Visible(l.shown(c.Options.Now())), render.ListedInput), l.decide())
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -133,6 +135,14 @@ func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []lett
 	default:
 		return nil
 	}
+}
+
+// shown is Text with its times in the zone of now.
+func (l *letter) shown(now time.Time) string {
+	if l.why == nil {
+		return l.Text
+	}
+	return render.Why(l.why, now)
 }
 
 // decide is the command with which a person decides.

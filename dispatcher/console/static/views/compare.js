@@ -43,7 +43,7 @@ const needy = (/** @type {Run} */ run) => Boolean(run.result?.error || (run.wait
 function Needs({ id, run }) {
   if (!needy(run)) return html`<div></div>`;
   if (run.result?.error) return html`<div class="failure"><p>${plain(run.result.error.message, 2000)}</p></div>`;
-  return html`<div class="card waits"><${Decide} id=${id} waiting=${run.waiting} call=${run.steps.flatMap((s) => s.calls).find((c) => c.id === run.waiting.callId)} /></div>`;
+  return html`<div class="card waits"><${Decide} key=${`${run.waiting.reason} ${run.waiting.callId ?? run.waiting.at}`} id=${id} waiting=${run.waiting} call=${run.steps.flatMap((s) => s.calls).find((c) => c.id === run.waiting.callId)} /></div>`;
 }
 
 /** @param {Run} run @param {string} other */

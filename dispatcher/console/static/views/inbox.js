@@ -9,6 +9,8 @@ import { Decide } from "./decide.js";
 const asks = /** @type {Record<string, string>} */ ({ approval: "wants to make a call", answer: "has a question", budget: "has spent its budget" });
 /** @typedef {{kind: string, id: string, agent?: string, since?: string, until?: string, call?: string, tool?: string, arguments?: string, hash?: string, editable?: boolean, input?: string, why?: API["Why"]}} Item */
 
+const keyOf = (/** @type {Item} */ i) => `${i.id} ${i.call ?? ""}`;
+
 const mostTold = 20; // questions that are loaded with the list, so that those below do not move
 
 export function View() {
@@ -24,9 +26,13 @@ export function View() {
     for (const q of questions) q.why = now.get(key(q));
     return { items: [...approvals, ...questions].sort((a, b) => Date.parse(a.since ?? "") - Date.parse(b.since ?? "")), more: calls.more };
   }, [], { every: 3000 });
-  const [chosen, setAt] = useState(0);
   const items = list.data?.items ?? [];
-  const at = Math.min(chosen, items.length - 1); // the last one may be gone
+  const mark = useRef({ key: "", at: 0 }); // of what the keys act on
+  const [, drawAgain] = useState(0);
+  const found = items.findIndex((i) => keyOf(i) === mark.current.key);
+  const at = found >= 0 ? found : Math.min(mark.current.at, items.length - 1); // it stays while others come and go; when it is gone, the next one has it
+  if (at >= 0) mark.current = { key: keyOf(items[at]), at };
+  const setAt = (/** @type {number} */ i) => { if (items[i]) mark.current = { key: keyOf(items[i]), at: i }; drawAgain((n) => n + 1); };
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ e) => {
       if (e.defaultPrevented || e.metaKey || e.ctrlKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (e.target).tagName) || document.querySelector("dialog[open]")) return;
@@ -37,14 +43,14 @@ export function View() {
         setAt(next);
         cards[next]?.querySelector("a")?.focus();
       }
-      if (e.key === "a" || e.key === "d") document.querySelector(e.key === "a" ? ".waits.at button.main" : ".waits.at button.danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+      if (!e.repeat && (e.key === "a" || e.key === "d")) /** @type {HTMLButtonElement | null} */ (document.querySelector(e.key === "a" ? ".waits.at button.main" : ".waits.at button.danger"))?.click();
     };
     document.addEventListener("keydown", keys);
     return () => document.removeEventListener("keydown", keys);
-  }, [items.length, at]);
+  }, [items, at]);
   return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. To decide needs the role approver."}>
     <${Loaded} of=${list}>${(/** @type {{items: Item[], more?: boolean}} */ l) => (!l.items?.length ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
-      : html`<div class="stack">${l.items.map((/** @type {Item} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${`${a.id} ${a.call ?? ""}`} onFocusIn=${() => setAt(i)}>
+      : html`<div class="stack">${l.items.map((/** @type {Item} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${keyOf(a)} onFocusIn=${() => setAt(i)}>
           <p><b>${plain(a.agent, 64)}</b> ${asks[a.kind]} in <${RunLink} id=${a.id} />.</p>
           <p class="faint">Asked <${Time} at=${a.since} />.${a.until && html`<br />Without a decision it is denied <${Time} at=${a.until} />.`}</p>
           ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash, editable: a.editable } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
@@ -55,6 +61,6 @@ export function View() {
 /** @param {{item: Item, done: () => void}} props */
 function Question({ item, done }) {
   const why = useLoad(async (signal) => item.why ?? ask(`/v1/tasks/${encodeURIComponent(item.id)}/why`, { signal }), [item.id, item.since]);
-  return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.question ?? w.text }} done=${done} />
+  return html`<${Loaded} of=${item.why ? { ...why, data: item.why } : why} rows=${1}>${(/** @type {API["Why"]} */ w) => html`<${Decide} key=${w.call ?? w.question} id=${item.id} waiting=${{ reason: item.kind, callId: item.kind === "answer" ? w.call : undefined, question: w.question ?? w.text }} done=${done} />
     ${w.until && html`<p class="faint">${item.kind === "answer" ? "Without an answer the run continues" : "Without a decision it ends"} <${Time} at=${w.until} />.</p>`}`}<//>`;
 }

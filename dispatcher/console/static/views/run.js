@@ -89,7 +89,11 @@ export function useRun(id) {
         due ||= requestAnimationFrame(() => { due = 0; draw({ ...kept.current.run }); });
       },
     }).catch((err) => setError(err));
-    return () => { stop.abort(); cancelAnimationFrame(due); };
+    return () => {
+      stop.abort();
+      cancelAnimationFrame(due);
+      if (due) draw({ ...kept.current.run }); // a hidden page has no frames, and what has come does not come again
+    };
   }, [id, shown, turn]);
   return { run, state, error, retry: useCallback(() => setTurn((n) => n + 1), []) };
 }
@@ -136,7 +140,7 @@ function Waiting({ id, run, why }) {
     : w.reason === "answer" ? html`<b>The agent waits for an answer</b>, since <${Time} at=${w.at} />.${w.until ? html` It stops waiting <${Time} at=${w.until} />.` : ""}`
     : html`<b>${plain(why ?? `It waits: ${w.reason}.`)}</b> Since <${Time} at=${w.at} />.`;
   return html`<div class="card waits"><p>${told}</p>
-    ${forAPerson(w.reason) && html`<${Decide} id=${id} waiting=${w} call=${call} />`}</div>`;
+    ${forAPerson(w.reason) && html`<${Decide} key=${`${w.reason} ${w.callId ?? w.at}`} id=${id} waiting=${w} call=${call} />`}</div>`;
 }
 
 /** @param {import("../app/fold.js").Run} run @param {string} id */
