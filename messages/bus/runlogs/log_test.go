@@ -54,7 +54,7 @@ func newSealer(tb testing.TB, b *bus.Bus) *keyring.Keyring {
 	return keyring.New(b, keyring.Config{Master: master})
 }
 
-// The end of a run that is heard of is read from whichever replica answers. Without an answer, without the right to ask and while there is no
+// The end of a run that has ended is read from whichever replica answers. Without an answer, without the right to ask and while there is no
 // end, the leader says what there is.
 func TestEndHeard(t *testing.T) {
 	t.Parallel()
