@@ -22,11 +22,12 @@ type decoder struct {
 	newer bool // the writer may be newer: unknown fields are ignored
 	name  string
 	path  []segment // where pos is
+	keys  [][]byte  // of the objects that are open, from the outermost on
 }
 
-// segment is a step down: into a field or key, or, when key is nil, into an element.
+// segment is a step down: into a field or key, or into an element, whose key is nil.
 type segment struct {
-	key   *string
+	key   []byte
 	index int
 }
 
@@ -45,9 +46,9 @@ func (d *decoder) where() string {
 		case s.key == nil:
 			fmt.Fprintf(&b, "[%d]", s.index)
 		case i > 0:
-			b.WriteString("." + Shown(*s.key))
+			b.WriteString("." + Shown(string(s.key)))
 		default:
-			b.WriteString(Shown(*s.key))
+			b.WriteString(Shown(string(s.key)))
 		}
 	}
 	return Clip(b.String(), MaxPath)
@@ -157,14 +158,14 @@ func (d *decoder) own(u json.Unmarshaler) error {
 
 func (d *decoder) fields(v reflect.Value) error {
 	known := fieldsOf(v.Type())
-	return d.members(func(key string) error {
-		f, ok := known[key]
+	return d.members(func(key []byte) error {
+		f, ok := known[string(key)]
 		switch {
 		case !ok && d.newer:
 			_, err := d.raw()
 			return err
 		case !ok:
-			if near := Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
+			if near := Nearest(string(key), slices.Sorted(maps.Keys(known))); near != "" {
 				return d.fail("unknown field: did you mean %s?", near)
 			}
 			return d.fail("unknown field")
@@ -186,12 +187,12 @@ func (d *decoder) entries(v reflect.Value) error {
 		return d.fail("cannot be read into %s", t)
 	}
 	v.Set(reflect.MakeMap(t))
-	return d.members(func(key string) error {
+	return d.members(func(key []byte) error {
 		e := reflect.New(t.Elem()).Elem()
 		if err := d.value(e, false); err != nil {
 			return err
 		}
-		v.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), e)
+		v.SetMapIndex(reflect.ValueOf(string(key)).Convert(t.Key()), e)
 		return nil
 	})
 }
@@ -210,7 +211,7 @@ func (d *decoder) string(v reflect.Value) error {
 		return d.mismatch("a string")
 	}
 	s, err := d.text()
-	v.SetString(s)
+	v.SetString(string(s))
 	return err
 }
 
@@ -222,7 +223,7 @@ func (d *decoder) bytes(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	b, err := base64.StdEncoding.Strict().AppendDecode([]byte{}, s)
 	if err != nil {
 		return d.fail("must be a string in base64")
 	}
@@ -258,15 +259,15 @@ func (d *decoder) numeric(v reflect.Value) error {
 	switch {
 	case v.CanInt():
 		var i int64
-		i, err = strconv.ParseInt(n, 10, v.Type().Bits())
+		i, err = strconv.ParseInt(string(n), 10, v.Type().Bits())
 		v.SetInt(i)
 	case v.CanUint():
 		var u uint64
-		u, err = strconv.ParseUint(n, 10, v.Type().Bits())
+		u, err = strconv.ParseUint(string(n), 10, v.Type().Bits())
 		v.SetUint(u)
 	case v.CanFloat():
 		var f float64
-		f, err = strconv.ParseFloat(n, v.Type().Bits())
+		f, err = strconv.ParseFloat(string(n), v.Type().Bits())
 		v.SetFloat(f)
 	default:
 		return d.fail("cannot be read into %s", v.Type())

@@ -1,7 +1,9 @@
 package strict
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -63,19 +65,20 @@ func (d *decoder) open() error {
 }
 
 // members reads an object. It calls member for each key with the decoder before the value.
-func (d *decoder) members(member func(key string) error) error {
+func (d *decoder) members(member func(key []byte) error) error {
 	if d.peek() != '{' {
 		return d.mismatch("an object")
 	}
 	if err := d.open(); err != nil {
 		return err
 	}
-	seen := map[string]struct{}{}
+	seen := seenKeys{from: len(d.keys)}
 	for first := true; ; first = false {
 		if done, err := d.next('}', first); done || err != nil {
+			d.keys = d.keys[:seen.from]
 			return err
 		}
-		key, err := d.key(seen)
+		key, err := d.key(&seen)
 		if err != nil {
 			return err
 		}
@@ -86,20 +89,50 @@ func (d *decoder) members(member func(key string) error) error {
 	}
 }
 
+// fewKeys is up to how many keys of an object are compared one by one: that takes less time than a map.
+const fewKeys = 24
+
+// seenKeys are the keys of an object so far: those of the decoder's keys from an index on and, of an object with many, a map.
+type seenKeys struct {
+	from int
+	many map[string]struct{}
+}
+
+// add adds a key, and reports whether it is there already.
+func (s *seenKeys) add(d *decoder, key []byte) (twice bool) {
+	if s.many != nil {
+		_, twice = s.many[string(key)]
+		s.many[string(key)] = struct{}{}
+		return twice
+	}
+	for _, k := range d.keys[s.from:] {
+		if bytes.Equal(k, key) {
+			return true
+		}
+	}
+	d.keys = append(d.keys, key)
+	if own := d.keys[s.from:]; len(own) > fewKeys {
+		s.many = make(map[string]struct{}, 2*len(own))
+		for _, k := range own {
+			s.many[string(k)] = struct{}{}
+		}
+	}
+	return false
+}
+
 // key reads a new key and the colon, and steps into the key.
-func (d *decoder) key(seen map[string]struct{}) (string, error) {
+func (d *decoder) key(seen *seenKeys) ([]byte, error) {
 	if d.space(); d.peek() != '"' {
-		return "", d.invalid()
+		return nil, d.invalid()
 	}
 	key, err := d.text()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	d.path = append(d.path, segment{key: &key})
-	if _, twice := seen[key]; twice {
-		return "", d.fail("given twice")
+	d.path = append(d.path, segment{key: key})
+	if seen.add(d, key) {
+		return nil, d.fail("given twice")
 	}
-	seen[key] = struct{}{}
 	return key, d.expect(':')
 }
 
@@ -143,7 +176,7 @@ func (d *decoder) skip() error {
 	d.space()
 	switch c := d.peek(); {
 	case c == '{':
-		return d.members(func(string) error { return d.skip() })
+		return d.members(func([]byte) error { return d.skip() })
 	case c == '[':
 		return d.elements(func(int) error { return d.skip() })
 	case c == '"':
@@ -165,46 +198,53 @@ func (d *decoder) skip() error {
 
 func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 
-// number reads the text of a number.
-func (d *decoder) number() (string, error) {
-	start := d.pos
-	for isNumber(d.peek()) || d.peek() == '+' || d.peek() == '.' || d.peek()|0x20 == 'e' {
-		d.pos++
+// number reads the text of a number. It is a part of the input.
+func (d *decoder) number() ([]byte, error) {
+	start, digits := d.pos, true
+	for ; isNumber(d.peek()) || d.peek() == '+' || d.peek() == '.' || d.peek()|0x20 == 'e'; d.pos++ {
+		digits = digits && d.peek() >= '0' && d.peek() <= '9'
 	}
 	n := d.data[start:d.pos]
-	if !json.Valid(n) {
+	if plain := digits && (n[0] != '0' || len(n) == 1); !plain && !json.Valid(n) {
 		d.pos = start
-		return "", d.invalid()
+		return nil, d.invalid()
 	}
-	return string(n), nil
+	return n, nil
 }
 
-// text reads a string.
-func (d *decoder) text() (string, error) {
+// text reads a string. What it returns is a part of the input if nothing in it is escaped, and never nil.
+func (d *decoder) text() ([]byte, error) {
 	d.pos++ // the quote
 	start := d.pos
 	var out []byte // what was read up to start, once there was an escape
 	for {
-		switch c := d.peek(); {
-		case c == '"':
-			out = append(out, d.data[start:d.pos]...)
+		for d.pos < len(d.data) && d.data[d.pos] >= ' ' && d.data[d.pos] != '"' && d.data[d.pos] != '\\' {
 			d.pos++
-			if !utf8.Valid(out) { // escapes give whole characters, so they cannot complete a broken one
-				return "", d.fail("invalid UTF-8")
+		}
+		read := d.data[start:d.pos]
+		if out != nil {
+			out = append(out, read...)
+			read = out
+		}
+		switch d.peek() {
+		case '"':
+			d.pos++
+			if !utf8.Valid(read) { // escapes give whole characters, so they cannot complete a broken one
+				return nil, d.fail("invalid UTF-8")
 			}
-			return string(out), nil
-		case c < ' ':
-			return "", d.invalid()
-		case c == '\\':
-			out = append(out, d.data[start:d.pos]...)
+			return read, nil
+		case '\\':
 			r, err := d.escape()
 			if err != nil {
-				return "", err
+				return nil, err
+			}
+			if out == nil {
+				out = slices.Clip(read) // the input stays as it is
 			}
 			out = utf8.AppendRune(out, r)
 			start = d.pos
 		default:
-			d.pos++
+			return nil, d.invalid()
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (s *Stage) Dispatch(ctx context.Context, e Env) error {
 	if err := bus.Setup(ctx, s.Conn, bus.Streams{}); err != nil {
 		return err
 	}
-	house, err := bus.Open(ctx, s.Conn, bus.Config{Log: e.Log})
+	house, err := bus.Open(ctx, s.Conn, bus.Config{Log: e.Log, Direct: true})
 	if err != nil {
 		return err
 	}

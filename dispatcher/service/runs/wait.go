@@ -38,7 +38,7 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 	if ending.Ready(ctx) != nil {
 		return nil
 	}
-	r, err := rs.end(ctx, ref)
+	r, err := rs.end(ctx, ref, false)
 	if err != nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 			return r
 		}
 		if r == nil {
-			if r, err = rs.end(ctx, ref); err != nil {
+			if r, err = rs.end(ctx, ref, true); err != nil {
 				return nil
 			}
 		}
@@ -66,16 +66,19 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 // endReader is a log that reads the end of a run in one request.
 type endReader interface {
 	End(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
+	EndHeard(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
 }
 
 var _ endReader = (*runlogs.Store)(nil)
 
-// end is the result of a run; nil: it has not ended.
-func (rs *Runs) end(ctx context.Context, ref messages.Ref) (*messages.AgentResult, error) {
+// end is the result of a run, which may have been heard to have ended; nil: it has not.
+func (rs *Runs) end(ctx context.Context, ref messages.Ref, heard bool) (*messages.AgentResult, error) {
 	log := rs.cfg.Controller.Log
-	in, once := log.(endReader)
 	read := log.Last
-	if once {
+	switch in, once := log.(endReader); {
+	case once && heard:
+		read = in.EndHeard
+	case once:
 		read = in.End
 	}
 	last, ok, err := read(ctx, ref)

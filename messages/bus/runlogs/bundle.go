@@ -21,6 +21,15 @@ func (b *bundle) fits(l *letter) bool {
 	return len(b.letters) == 0 || len(b.letters) < maxBundle && b.bytes+len(l.body) <= maxBundleBytes
 }
 
+// earliest is the earlier of the entry before the bundle's first and another one. What flies before the bundle is no reason to believe that the
+// bundle is stored.
+func (b *bundle) earliest(before uint64) uint64 {
+	if len(b.letters) == 0 {
+		return before
+	}
+	return b.before
+}
+
 func (b *bundle) add(before uint64, l letter, sequence string) {
 	if len(b.letters) == 0 {
 		b.before, b.first = before, sequence

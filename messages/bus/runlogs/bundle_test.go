@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // subjects are the names in the subjects of what is stored, in its order, with the ids of the messages.
@@ -170,5 +171,38 @@ func TestBundlesOfHeldEntries(t *testing.T) {
 	}
 	if diff := cmp.Diff(bustest.Numbers(1, 9), bustest.StoredNumbers(t, b, run.EventFilter())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a model call cost is sent before the bundle that holds events of earlier entries too. While both are on their way, or lost, those
+// entries do not count as published.
+func TestCostsBeforeABundle(t *testing.T) {
+	cfg := bustest.Quickly()
+	cfg.Answer = time.Minute // nothing is sent again while the test looks
+	b, line, _ := bustest.OpenLossy(t, cfg)
+	logs := runlogs.New(b, runlogs.Config{Bundles: true})
+	run, now := bustest.Run(), time.Now()
+	out := logs.Open(run)
+	logs.Appending(runlogs.FewAppends + 1)
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(run, 1, 2)))
+	ledger, ok := out.(runlog.Ledger)
+	if !ok {
+		t.Fatal("an outbox counts no costs")
+	}
+	ledger.Spend(bustest.Context(t), 2, now, 100)
+	out.Publish(bustest.Context(t), 2, slices.Values(bustest.Events(run, 3, 4)))
+	line.Lose("spend."+run.Tenant+"."+now.UTC().Format("200601.02"), false)
+	logs.Appending(-runlogs.FewAppends - 1)
+	ctx := bustest.Context(t)
+	for lost := 0; lost == 0; lost, _ = line.Counts() {
+		if ctx.Err() != nil {
+			t.Fatal("what was held back is not sent")
+		}
+		if through := out.Through(); through != 0 {
+			t.Fatalf("through %d before anything is stored", through)
+		}
+	}
+	if through := out.Through(); through != 0 {
+		t.Errorf("through %d, but the bundle with the events of entry 1 may be lost", through)
 	}
 }

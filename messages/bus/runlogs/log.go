@@ -225,25 +225,41 @@ func (r *reading) entry(ctx context.Context, m bus.Message) (record.Entry, error
 
 // Last implements runlog.Log; the stream's leader answers.
 func (st *Store) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
-	return st.last(ctx, run, st.headOnly)
+	return st.last(ctx, run, bus.Stream.Get, st.headOnly)
 }
 
 // End is Last, and has the records of an entry that ends its run. It is one request.
 func (st *Store) End(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
-	return st.last(ctx, run, func(ctx context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
-		e, err := st.decodeHead(run, m)
-		if err != nil || e.Head.Phase != record.PhaseFinished {
-			return e, err
-		}
-		return st.decodeEntry(ctx, run, m)
-	})
+	return st.last(ctx, run, bus.Stream.Get, st.endOnly)
 }
 
-func (st *Store) last(ctx context.Context, run messages.Ref, decode decoder) (record.Entry, bool, error) {
+// EndHeard is End for a run of which it was heard that it has ended: an end that any replica has is the end, and when the one that answers
+// does not have it yet, the leader is asked.
+func (st *Store) EndHeard(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
+	e, ok, err := st.last(ctx, run, bus.Stream.Near, st.endOnly)
+	if err == nil && ok && e.Head.Phase == record.PhaseFinished {
+		return e, true, nil
+	}
+	return st.End(ctx, run)
+}
+
+// endOnly is the decoder of an end; of any other entry it reads the head.
+func (st *Store) endOnly(ctx context.Context, run messages.Ref, m bus.Message) (record.Entry, error) {
+	e, err := st.decodeHead(run, m)
+	if err != nil || e.Head.Phase != record.PhaseFinished {
+		return e, err
+	}
+	return st.decodeEntry(ctx, run, m)
+}
+
+// lookup asks a stream for one message.
+type lookup func(bus.Stream, context.Context, bus.Lookup) (bus.Message, bool, error)
+
+func (st *Store) last(ctx context.Context, run messages.Ref, get lookup, decode decoder) (record.Entry, bool, error) {
 	if err := run.Check(); err != nil {
 		return record.Entry{}, false, err
 	}
-	m, ok, err := st.bus.Partitions(bus.StreamRuns).Of(run).Get(ctx, bus.Lookup{Last: run.LogSubject()})
+	m, ok, err := get(st.bus.Partitions(bus.StreamRuns).Of(run), ctx, bus.Lookup{Last: run.LogSubject()})
 	if err != nil {
 		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}

@@ -140,7 +140,7 @@ func (o *outbox) send(room func()) {
 	var open bundle
 	for _, d := range held {
 		if d.events == nil {
-			fly(d.before, d.cost)
+			fly(open.earliest(d.before), d.cost)
 			continue
 		}
 		for e := range d.events {
