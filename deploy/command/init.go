@@ -75,10 +75,11 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 	if err := f.setup(cmd, nc, s.Streams()); err != nil {
 		return err
 	}
-	n, err := bus.CountPartitions(cmd.Context(), nc)
+	division, err := bus.FindDivision(cmd.Context(), nc)
 	if err != nil {
 		return err
 	}
+	n := division[bus.StreamRuns]
 	made := initialized{Partitions: n}
 	for i := range n {
 		made.Streams = append(made.Streams, bus.PartitionName(bus.StreamRuns, i, n))

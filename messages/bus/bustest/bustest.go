@@ -78,8 +78,8 @@ func OpenNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
 func OpenDivided(tb testing.TB, n int) (*bus.Bus, *nats.Conn) {
 	tb.Helper()
 	nc := Connect(tb, Start(tb))
-	if has, err := bus.CountPartitions(Context(tb), nc); err == nil && has > 0 {
-		n = has // the variable of embeddedtest says how many
+	if has, err := bus.FindDivision(Context(tb), nc); err == nil && has[bus.StreamRuns] > 0 {
+		n = has[bus.StreamRuns] // the variable of embeddedtest says how many
 	}
 	if err := bus.Setup(Context(tb), nc, bus.Streams{Partitions: n}); err != nil {
 		tb.Fatal(err)
