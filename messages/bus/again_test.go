@@ -22,7 +22,7 @@ func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	for f, err := range events.New(b).Feed(bustest.Context(t), 0) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), nil) {
 		if err != nil {
 			if !errors.Is(err, bus.ErrAhead) {
 				t.Errorf("got %v, want ErrAhead", err)

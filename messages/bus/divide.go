@@ -86,26 +86,33 @@ func Redivide(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-// DividePermissions returns a NATS configuration whose users may do with n partitions of RUNS what they may do with RUNS.
+// DividePermissions returns a NATS configuration whose users may do with n partitions of RUNS and of EVENTS what they may do with the whole streams.
+// What they may do with EVENTS as a whole stays, for a fleet of an earlier version has it so.
 func DividePermissions(config string, n int) string {
 	if n <= 1 {
 		return config
 	}
 	return regexp.MustCompile(`"[^"\n]*"`).ReplaceAllStringFunc(config, func(s string) string {
-		if s == `"runs.*.*.log"` {
-			return `"` + strings.Replace(PartitionSubject("runs.*.*.log", 0, n), ".0.", ".*.", 1) + `"`
+		subject := strings.Trim(s, `"`)
+		published := strings.Replace(PartitionSubject(subject, 0, n), ".0.", ".*.", 1)
+		switch subject {
+		case "runs.*.*.log":
+			return `"` + published + `"`
+		case "events.*.*.*", "events.*._.*":
+			return `"` + published + `", ` + s
 		}
-		tokens := strings.Split(strings.Trim(s, `"`), ".")
-		at := slices.Index(tokens, StreamRuns)
+		tokens := strings.Split(subject, ".")
+		at := slices.IndexFunc(tokens, func(t string) bool { return slices.Contains(divisible(), t) })
 		if at < 0 || tokens[0] != "$JS" {
 			return s
 		}
+		stream := tokens[at]
 		each := make([]string, n, n+1)
 		for i := range each {
-			tokens[at] = PartitionName(StreamRuns, i, n)
+			tokens[at] = PartitionName(stream, i, n)
 			each[i] = `"` + strings.Join(tokens, ".") + `"`
 		}
-		if s == `"$JS.API.STREAM.INFO.RUNS"` { // each process asks first whether the logs are divided
+		if stream == StreamEvents || subject == "$JS.API.STREAM.INFO.RUNS" { // each process asks first whether the logs are divided
 			each = append(each, s)
 		}
 		return strings.Join(each, ", ")

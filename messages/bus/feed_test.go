@@ -15,7 +15,7 @@ import (
 // fed reads a feed until it says that there is nothing.
 func fed(t *testing.T, b *bus.Bus, after uint64) (positions, numbers []uint64) {
 	t.Helper()
-	for f, err := range events.New(b).Feed(bustest.Context(t), after) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), events.Position{after}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestFeed(t *testing.T) {
 func TestFeedAhead(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	for _, err := range events.New(b).Feed(bustest.Context(t), 4) {
+	for _, err := range events.New(b).Feed(bustest.Context(t), events.Position{4}) {
 		if !errors.Is(err, bus.ErrAhead) {
 			t.Errorf("got %v, want ErrAhead", err)
 		}
@@ -73,7 +73,7 @@ func TestFeedOverARestart(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bustest.Quickly())
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 1)...)
-	for f, err := range events.New(b).Feed(bustest.Context(t), 0) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

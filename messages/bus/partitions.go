@@ -101,6 +101,27 @@ func (p Partitions) Owns(stream string, run messages.Ref) bool {
 	return p.n <= 1 || p.NameOf(run) == stream
 }
 
+// OwnsSubject is Owns of the run that the subject of a log or an event names.
+func (p Partitions) OwnsSubject(stream, subject string) bool {
+	return p.n <= 1 || p.NameOf(runOf(subject)) == stream
+}
+
+// Lag is how far the durable consumers of one name, one in each stream, are behind together. Ok is false when there is none.
+func (p Partitions) Lag(ctx context.Context, consumer string) (all Lag, ok bool, err error) {
+	for _, name := range p.Names() {
+		l, found, err := p.bus.Stream(name).Lag(ctx, consumer)
+		if err != nil {
+			return Lag{}, false, err
+		}
+		ok = ok || found
+		all.Messages += l.Messages
+		if all.Oldest.IsZero() || !l.Oldest.IsZero() && l.Oldest.Before(all.Oldest) {
+			all.Oldest = l.Oldest
+		}
+	}
+	return all, ok, nil
+}
+
 // Runs yields the runs that have a message under a filter of subjects whose second token is the tenant and whose third is the run, one
 // stream after the other. A run comes once for each of its subjects. An error ends it.
 func (p Partitions) Runs(ctx context.Context, filter string) iter.Seq2[messages.Ref, error] {
@@ -133,7 +154,7 @@ func runOf(subject string) messages.Ref {
 type Division map[string]int
 
 // divisible are the streams that can be several, by the run that a message belongs to. The first of them says how many a new fleet has.
-func divisible() []string { return []string{StreamRuns} }
+func divisible() []string { return []string{StreamRuns, StreamEvents} }
 
 // lookup reads the configuration of a stream; ok is false when it does not exist.
 type lookup func(name string) (c jetstream.StreamConfig, ok bool, err error)
@@ -171,7 +192,8 @@ func FindDivision(ctx context.Context, nc *nats.Conn) (Division, error) {
 	return found, nil
 }
 
-// divide is the division that Setup makes, of the one there is. Another number than was asked for is a *PartitionsError.
+// divide is the division that Setup makes, of the one there is. Another number than was asked for is a *PartitionsError, but of a stream beside
+// that of the logs which is whole: so it was in earlier versions, and it stays so.
 func (s Streams) divide(ctx context.Context, nc *nats.Conn) (Division, error) {
 	if s.Partitions < 0 || s.Partitions > MaxPartitions {
 		return nil, fmt.Errorf("a fleet can have 1 to %d streams of a kind, not %d", MaxPartitions, s.Partitions)
@@ -181,7 +203,7 @@ func (s Streams) divide(ctx context.Context, nc *nats.Conn) (Division, error) {
 		return nil, err
 	}
 	for _, stream := range divisible() {
-		if has := d[stream]; has > 0 && s.Partitions > 0 && s.Partitions != has {
+		if has := d[stream]; has > 0 && s.Partitions > 0 && s.Partitions != has && (has > 1 || stream == StreamRuns) {
 			return nil, &PartitionsError{stream, has, s.Partitions}
 		}
 		d[stream] = cmp.Or(d[stream], s.Partitions, d[divisible()[0]], 1)

@@ -126,7 +126,7 @@ func (p *port) audit(dir string, key Key, sweep time.Duration, enough func(sum S
 		}
 	}
 	stop()
-	if a.Position() != s.Position() || a.Uncompared() != 0 {
+	if a.Position() != s.Position().Sum() || a.Uncompared() != 0 {
 		p.Errorf("position %d, %d", a.Position(), a.Uncompared())
 	}
 	return entries

@@ -107,7 +107,7 @@ func Run(ctx context.Context, s settings.Audit, version string, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "ready", "http", at.String(), "dir", s.Dir, "position", store.Position())
+	log.InfoContext(ctx, "ready", "http", at.String(), "dir", s.Dir, "position", store.Position().Sum())
 	if ready != nil {
 		ready(at.String())
 	}
