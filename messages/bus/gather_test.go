@@ -93,7 +93,7 @@ func TestGatheredIsGivenWhenItIsWanted(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
 	var wanted atomic.Uint64
 	wanted.Store(3)
-	g := events.Gather{Within: time.Hour, Messages: 1000, Bytes: 1 << 30, Wanted: func() events.Position { return events.Position{wanted.Load()} }}
+	g := events.Gather{Within: time.Hour, Messages: 1000, Bytes: 1 << 30, Wanted: func() events.Position { return bustest.PositionOf(b, bustest.Run(), wanted.Load()) }}
 	later := make(chan struct{})
 	lengths, positions := gathered(t, events.New(b), 5, g, func(batch []events.Fed) {
 		if batch[len(batch)-1].Position == 3 {

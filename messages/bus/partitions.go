@@ -106,14 +106,15 @@ func (p Partitions) OwnsSubject(stream, subject string) bool {
 	return p.n <= 1 || p.NameOf(runOf(subject)) == stream
 }
 
-// Lag is how far the durable consumers of one name, one in each stream, are behind together. Ok is false when there is none.
+// Lag is how far the durable consumers of one name, one in each stream, are behind together. Ok is false unless each stream has one.
 func (p Partitions) Lag(ctx context.Context, consumer string) (all Lag, ok bool, err error) {
+	ok = true
 	for _, name := range p.Names() {
 		l, found, err := p.bus.Stream(name).Lag(ctx, consumer)
 		if err != nil {
 			return Lag{}, false, err
 		}
-		ok = ok || found
+		ok = ok && found
 		all.Messages += l.Messages
 		if all.Oldest.IsZero() || !l.Oldest.IsZero() && l.Oldest.Before(all.Oldest) {
 			all.Oldest = l.Oldest
@@ -152,6 +153,16 @@ func runOf(subject string) messages.Ref {
 
 // Division says of each stream that can be divided in how many it is; one that does not exist is not in it.
 type Division map[string]int
+
+// Differs reports whether a stream is in another number of streams than n.
+func (d Division) Differs(n int) bool {
+	for _, is := range d {
+		if is != n {
+			return true
+		}
+	}
+	return false
+}
 
 // divisible are the streams that can be several, by the run that a message belongs to. The first of them says how many a new fleet has.
 func divisible() []string { return []string{StreamRuns, StreamEvents} }
