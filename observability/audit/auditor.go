@@ -141,10 +141,8 @@ func (a *Auditor) read(ctx context.Context) error {
 	s := a.cfg.Store
 	committed, retired := time.Now(), time.Time{}
 	from := events.New(a.cfg.Bus)
-	for _, at := range []events.Position{s.Position(), s.ComparedTo()} {
-		if err := at.Fits(from.Streams()); err != nil {
-			return fmt.Errorf("%w: this folder is the audit of other streams; start a new folder", err)
-		}
+	if err := s.in(from.Streams()); err != nil {
+		return err
 	}
 	at := make(events.Position, from.Streams()) // of what was read
 	for i := range at {

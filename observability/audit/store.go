@@ -82,6 +82,17 @@ func (s *Store) Position() events.Position { return s.position }
 // ComparedTo is up to where runs that ended were compared.
 func (s *Store) ComparedTo() events.Position { return s.compared }
 
+// in says in how many streams EVENTS is. An error says that the chains are of another number.
+func (s *Store) in(streams int) error {
+	for _, at := range []*events.Position{&s.position, &s.compared} {
+		if err := at.Fits(streams); err != nil {
+			return fmt.Errorf("%w: this folder is the audit of other streams; start a new folder", err)
+		}
+		*at = at.Max(make(events.Position, streams))
+	}
+	return nil
+}
+
 // Buffered is how many bytes wait for a Commit.
 func (s *Store) Buffered() int { return s.buffered }
 

@@ -120,14 +120,17 @@ func PositionOf(b *bus.Bus, run messages.Ref, seq uint64) events.Position {
 	return at
 }
 
-// EventsAt is where a message is published that is stored under the subject of an event.
+// EventsAt is where a message is published that is stored under the subject of an event; another subject is itself.
 func EventsAt(tb testing.TB, nc *nats.Conn, subject string) string {
 	tb.Helper()
 	d, err := bus.FindDivision(Context(tb), nc)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	run, _ := messages.RunOfEvent(subject)
+	run, ok := messages.RunOfEvent(subject)
+	if !ok {
+		return subject
+	}
 	n := d[bus.StreamEvents]
 	return bus.PartitionSubject(subject, bus.PartitionOf(run, n), n)
 }
