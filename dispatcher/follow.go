@@ -63,8 +63,8 @@ func (c *Client) followPages(ctx context.Context, tenant string) iter.Seq2[messa
 			case err != nil && !unanswered(err):
 				yield(messages.Event{}, fmt.Errorf("follow events: %w", err))
 				return
-			case err == nil && page.Next > 0:
-				req.After = page.Next
+			case err == nil:
+				req.Follow(&page)
 			}
 			if page.More {
 				continue

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
@@ -47,7 +48,7 @@ func publish(t *testing.T, nc *nats.Conn, subject string, body any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nc.Request(subject, raw, patience); err != nil {
+	if _, err := nc.Request(bustest.EventsAt(t, nc, subject), raw, patience); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -23,7 +23,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	stream, err := js.Stream(ctx, bus.StreamEvents)
+	stream, err := js.Stream(ctx, bustest.EventStreams(t, h.nc)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

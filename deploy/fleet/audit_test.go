@@ -77,7 +77,7 @@ func TestAuditorIsKilled(t *testing.T) {
 		}
 	}
 	stored := map[uint64]bool{}
-	for f, err := range events.New(w.bus).Feed(t.Context(), 0) {
+	for f, err := range events.New(w.bus).Feed(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,7 +205,7 @@ func TestWatchChildren(t *testing.T) {
 	}
 
 	// Retention and the age limit take all of a child.
-	for stream, subject := range map[string]string{bus.StreamEvents: ref(mid).EventFilter(), w.bus.Partitions(bus.StreamRuns).NameOf(ref(mid)): ref(mid).LogSubject()} {
+	for stream, subject := range map[string]string{w.bus.Partitions(bus.StreamEvents).NameOf(ref(mid)): ref(mid).EventFilter(), w.bus.Partitions(bus.StreamRuns).NameOf(ref(mid)): ref(mid).LogSubject()} {
 		if err := w.bus.Stream(stream).Clear(t.Context(), subject); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // exitInterrupted is how a command ends that a person or an init system stopped.
@@ -29,7 +30,7 @@ func (w *town) followers() map[string]bool {
 		w.t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, name := range []string{bus.StreamEvents, bus.StreamLogs} {
+	for _, name := range append(bustest.EventStreams(w.t, w.nc), bus.StreamLogs) {
 		stream, err := js.Stream(w.t.Context(), name)
 		if err != nil {
 			w.t.Fatal(err)

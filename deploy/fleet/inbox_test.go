@@ -13,7 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // A run that has waited for longer than events are kept is listed, and in the inbox, whatever it waits for.
@@ -55,12 +55,14 @@ func TestRunsThatWaitAreListedBeyondTheirEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := js.Stream(t.Context(), bus.StreamEvents)
-	if err == nil {
-		err = events.Purge(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range bustest.EventStreams(t, w.nc) {
+		events, err := js.Stream(t.Context(), name)
+		if err == nil {
+			err = events.Purge(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !listed() {
 		t.Error("the runs are no longer listed")

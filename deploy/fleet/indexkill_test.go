@@ -19,6 +19,8 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/database"
 )
@@ -115,6 +117,7 @@ func storeRuns(t *testing.T, nc *nats.Conn, runs int) {
 		t.Fatal(err)
 	}
 	at := time.Now().UTC()
+	streams := len(bustest.EventStreams(t, nc))
 	for i := range runs {
 		run := messages.Ref{Tenant: messages.DefaultTenant, Run: fmt.Sprintf("run-%05d", i)}
 		for n, data := range []any{
@@ -133,7 +136,7 @@ func storeRuns(t *testing.T, nc *nats.Conn, runs int) {
 			if body, err = json.Marshal(e); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := js.PublishAsync(run.EventSubject(name), body, jetstream.WithStallWait(patience)); err != nil {
+			if _, err := js.PublishAsync(bus.PartitionSubject(run.EventSubject(name), bus.PartitionOf(run, streams), streams), body, jetstream.WithStallWait(patience)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -49,11 +49,11 @@ func TestRemovedRunsAreCounted(t *testing.T) {
 		return err == nil && ended
 	})
 	end := `{"filter":"` + late.EventSubject(messages.EventRunFinished) + `"}`
-	if r, err := m.town.nc.Request("$JS.API.STREAM.PURGE.EVENTS", []byte(end), patience); err != nil || !strings.Contains(string(r.Data), `"purged":1`) {
+	if r, err := m.town.nc.Request("$JS.API.STREAM.PURGE."+m.town.bus.Partitions(bus.StreamEvents).NameOf(late), []byte(end), patience); err != nil || !strings.Contains(string(r.Data), `"purged":1`) {
 		t.Fatalf("%s, %v", r.Data, err)
 	}
 	eventually(t, "no end is still to come", func() bool {
-		l, ok, err := m.town.bus.Stream(bus.StreamEvents).Lag(t.Context(), "retention")
+		l, ok, err := m.town.bus.Partitions(bus.StreamEvents).Lag(t.Context(), "retention")
 		return err == nil && ok && l.Oldest.IsZero()
 	})
 	m.dispatcher("another", servers, anHourOn)

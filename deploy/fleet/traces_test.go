@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/traces/tracestest"
 )
@@ -157,6 +158,7 @@ func TestTraceContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventStreams := bustest.EventStreams(t, nc)
 	js, err := nc.JetStream()
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +223,7 @@ func TestTraceContext(t *testing.T) {
 		if tc.own {
 			want = ""
 		}
-		m, err := js.GetLastMsg(bus.StreamEvents, run.EventSubject(messages.EventRunFinished))
+		m, err := js.GetLastMsg(eventStreams[bus.PartitionOf(run, len(eventStreams))], run.EventSubject(messages.EventRunFinished))
 		if err != nil {
 			t.Fatal(id, err)
 		}
@@ -229,7 +231,7 @@ func TestTraceContext(t *testing.T) {
 		if err := json.Unmarshal(m.Data, &e); err != nil || e.Traceparent != want || m.Header.Get("traceparent") != want {
 			t.Errorf("%s: run_finished says %q in its body and %q in its header, want %q", id, e.Traceparent, m.Header.Get("traceparent"), want)
 		}
-		m, err = js.GetLastMsg(bus.StreamEvents, run.EventSubject(messages.EventStepStart))
+		m, err = js.GetLastMsg(eventStreams[bus.PartitionOf(run, len(eventStreams))], run.EventSubject(messages.EventStepStart))
 		if err != nil || m.Header.Get("traceparent") != want {
 			t.Errorf("%s: step_start says %q in its header, want %q: %v", id, m.Header.Get("traceparent"), want, err)
 		}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -442,19 +444,20 @@ func TestEventsStoredOutOfOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	streams := len(bustest.EventStreams(t, nc))
 	for name, order := range map[string]func([]sse){
 		"backwards": slices.Reverse[[]sse],
 		"end-first": func(e []sse) { slices.SortStableFunc(e, func(a, b sse) int { return endFirst(a) - endFirst(b) }) },
 	} {
 		h.do("POST", "/v1/tasks?wait=30s", fmt.Sprintf(`{"id":%q,"input":"hi"}`, name), 200, nil)
 		want := h.until(name, messages.EventRunFinished)
-		if err := js.PurgeStream("EVENTS", &nats.StreamPurgeRequest{Subject: "events.default." + name + ".>"}); err != nil {
+		if err := js.PurgeStream(bus.PartitionName(bus.StreamEvents, bus.PartitionOf(messages.Ref{Tenant: "default", Run: name}, streams), streams), &nats.StreamPurgeRequest{Subject: "events.default." + name + ".>"}); err != nil {
 			t.Fatal(err)
 		}
 		stored := slices.Clone(want)
 		order(stored)
 		for _, e := range stored {
-			if _, err := js.Publish("events.default."+name+"."+e.name, []byte(e.data)); err != nil {
+			if _, err := js.Publish(bustest.EventsAt(t, nc, "events.default."+name+"."+e.name), []byte(e.data)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -103,7 +103,7 @@ func (a *asker) ended(n int) {
 			a.t.Fatal(err)
 		}
 		for _, name := range []string{messages.EventApprovalRequested, messages.EventRunFinished} {
-			if _, err := js.PublishAsync(run.EventSubject(name), body, nats.StallWait(patience)); err != nil {
+			if _, err := js.PublishAsync(a.bus.Partitions(bus.StreamEvents).Subject(run, run.EventSubject(name)), body, nats.StallWait(patience)); err != nil {
 				a.t.Fatal(err)
 			}
 		}
@@ -214,5 +214,10 @@ func purgeEvents(a *asker) error {
 	if err != nil {
 		return err
 	}
-	return js.PurgeStream(bus.StreamEvents)
+	for _, name := range a.bus.Partitions(bus.StreamEvents).Names() {
+		if err := js.PurgeStream(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -508,7 +509,7 @@ func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
 		all := record.Events(task.Ref(), entry)
 		end := record.AppendEvent(nil, &all[len(all)-1])
 		for _, e := range order(all) {
-			if _, err := o.nc.Request(task.Ref().EventSubject(e.Name()), record.AppendEvent(nil, &e), patience); err != nil {
+			if _, err := o.nc.Request(bustest.EventsAt(t, o.nc, task.Ref().EventSubject(e.Name())), record.AppendEvent(nil, &e), patience); err != nil {
 				t.Fatal(err)
 			}
 		}

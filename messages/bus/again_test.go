@@ -22,7 +22,7 @@ func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	for f, err := range events.New(b).Feed(bustest.Context(t), 0) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), nil) {
 		if err != nil {
 			if !errors.Is(err, bus.ErrAhead) {
 				t.Errorf("got %v, want ErrAhead", err)
@@ -77,7 +77,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 	await(bustest.Run())
 	makeEventsAgain(t, nc)
 	for { // the consumer of traces sees what comes after it was made
-		if _, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "traces"); err == nil && ok {
+		if _, ok, err := b.Partitions(bus.StreamEvents).Lag(ctx, "traces"); err == nil && ok {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -109,13 +109,16 @@ func TestAnnounceTogether(t *testing.T) {
 	}
 }
 
-// makeEventsAgain removes the stream with its consumers and makes an empty one.
+// makeEventsAgain removes the streams with their consumers and makes empty ones.
 func makeEventsAgain(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bus.StreamEvents); err != nil {
-		t.Fatal(err)
+	names := bustest.EventStreams(t, nc)
+	for _, name := range names {
+		if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), name); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Partitions: len(names)}); err != nil {
 		t.Fatal(err)
 	}
 }

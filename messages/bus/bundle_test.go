@@ -97,7 +97,7 @@ func TestBundlesAreReadOneByOne(t *testing.T) {
 	}
 	publish(t, b, run, all)
 
-	if n := bustest.StreamLength(t, nc, bus.StreamEvents); n > 12 {
+	if n := bustest.StreamLength(t, nc, bustest.EventsIn(b, run)); n > 12 {
 		t.Errorf("%d messages", n)
 	}
 	if diff := cmp.Diff(want, bustest.StoredNumbers(t, b, run.EventFilter())); diff != "" {

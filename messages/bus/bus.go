@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -56,14 +57,14 @@ type Bus struct {
 	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	skipped atomic.Uint64
 
-	partitions int // of RUNS; 0: it was not among the streams that had to exist
+	division Division // of the streams that had to exist
 }
 
 // Open checks that the streams exist, and creates nothing.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
-		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
+		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer), division: Division{},
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -74,11 +75,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	}
 	for _, name := range names {
 		err := b.Call(ctx, "STREAM.INFO."+name, nil, nil)
-		if name == StreamRuns && Refused(err, CodeNoStream) {
-			if found := b.findPartitions(ctx); found != nil {
+		if Refused(err, CodeNoStream) && slices.Contains(divisible(), name) {
+			n, found := b.findPartitions(ctx, name)
+			if found != nil {
 				return nil, found
 			}
-			if b.partitions > 0 {
+			if n > 0 {
+				b.division[name] = n
 				continue
 			}
 		}

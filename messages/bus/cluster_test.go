@@ -162,7 +162,7 @@ func testLogOnACluster(t *testing.T, partitions int) {
 			want = append(want, id)
 			out.Publish(bustest.Context(t), last, slices.Values(bustest.Events(run, i+1, i+1)))
 			if i%33 == 20 {
-				for _, stream := range []string{bustest.LogIn(b, run), bus.StreamEvents} {
+				for _, stream := range []string{bustest.LogIn(b, run), bustest.EventsIn(b, run)} {
 					if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
 						t.Fatal(err)
 					}

@@ -49,7 +49,7 @@ func TestWatchMarksWhatIsMissing(t *testing.T) {
 func TestWatchMarksWhatHasExpired(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), append(bustest.Events(bustest.Run(), 1, 3), bustest.Event(bustest.Run(), 4, messages.EventRunFinished))...)
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.EventsIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestWatchSkipsWhatIsNoEvent(t *testing.T) {
 	foreign, _ := json.Marshal(other)
 	misnamed, _ := json.Marshal(bustest.Event(bustest.Run(), 1, messages.EventRunFinished))
 	for _, body := range []string{"", "{", "null", "[]", "{}", `{"sequence":"1"}`, `{"sequence":1}`, string(foreign), string(misnamed), `"\xff"`} {
-		if _, err := js.Publish(bustest.Context(t), bustest.Run().EventSubject(messages.EventStepStart), []byte(body)); err != nil {
+		if _, err := js.Publish(bustest.Context(t), bustest.EventsAt(t, nc, bustest.Run().EventSubject(messages.EventStepStart)), []byte(body)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestEventsSince(t *testing.T) {
 	other := messages.Ref{Tenant: "other", Run: "run-1"}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 700)...)
 	bustest.PublishRaw(t, nc, other, bustest.Events(other, 1, 2)...)
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.EventsIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}

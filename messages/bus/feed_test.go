@@ -15,7 +15,7 @@ import (
 // fed reads a feed until it says that there is nothing.
 func fed(t *testing.T, b *bus.Bus, after uint64) (positions, numbers []uint64) {
 	t.Helper()
-	for f, err := range events.New(b).Feed(bustest.Context(t), after) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), bustest.PositionOf(b, bustest.Run(), after)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("of an empty stream: %v", positions)
 	}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "events.acme.run.step_start", []byte("junk")); err != nil {
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), bustest.EventsAt(t, nc, bustest.Run().EventSubject("step_start")), []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 4, 4)...)
@@ -59,7 +59,7 @@ func TestFeed(t *testing.T) {
 func TestFeedAhead(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	for _, err := range events.New(b).Feed(bustest.Context(t), 4) {
+	for _, err := range events.New(b).Feed(bustest.Context(t), bustest.PositionOf(b, bustest.Run(), 4)) {
 		if !errors.Is(err, bus.ErrAhead) {
 			t.Errorf("got %v, want ErrAhead", err)
 		}
@@ -73,7 +73,7 @@ func TestFeedOverARestart(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bustest.Quickly())
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 1)...)
-	for f, err := range events.New(b).Feed(bustest.Context(t), 0) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

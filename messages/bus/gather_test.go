@@ -14,7 +14,7 @@ import (
 // gathered reads batches until something was to be read and nothing is left, and returns the lengths of those that are not empty.
 func gathered(t *testing.T, st *events.Store, last uint64, g events.Gather, between func(batch []events.Fed)) (lengths []int, positions []uint64) {
 	t.Helper()
-	for batch, err := range st.Gathered(bustest.Context(t), 0, g) {
+	for batch, err := range st.Gathered(bustest.Context(t), nil, g) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestGatheredIsGivenWhenItIsWanted(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
 	var wanted atomic.Uint64
 	wanted.Store(3)
-	g := events.Gather{Within: time.Hour, Messages: 1000, Bytes: 1 << 30, Wanted: wanted.Load}
+	g := events.Gather{Within: time.Hour, Messages: 1000, Bytes: 1 << 30, Wanted: func() events.Position { return bustest.PositionOf(b, bustest.Run(), wanted.Load()) }}
 	later := make(chan struct{})
 	lengths, positions := gathered(t, events.New(b), 5, g, func(batch []events.Fed) {
 		if batch[len(batch)-1].Position == 3 {

@@ -39,7 +39,7 @@ func runHub(t *testing.T, h *events.Hub) (stop func(error)) {
 // following is how many subscriptions there are to all events.
 func following(t *testing.T, js jetstream.JetStream) (n int) {
 	t.Helper()
-	stream, err := js.Stream(bustest.Context(t), bus.StreamEvents)
+	stream, err := js.Stream(bustest.Context(t), bustest.EventStreams(t, js.Conn())[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -87,7 +88,7 @@ func (i *Inspector) Stream(ctx context.Context, name string) (*StreamState, erro
 }
 
 func (i *Inspector) compare(want, has jetstream.StreamConfig) error {
-	if want.Name == StreamEvents && i.want.EventMaxAge == 0 || want.Name == StreamDead && i.want.DeadMaxAge == 0 || want.Name == StreamLogs && i.want.LogsMaxAge == 0 {
+	if strings.HasPrefix(want.Name, StreamEvents) && i.want.EventMaxAge == 0 || want.Name == StreamDead && i.want.DeadMaxAge == 0 || want.Name == StreamLogs && i.want.LogsMaxAge == 0 {
 		want.MaxAge = has.MaxAge
 	}
 	if want.Name == StreamTasks {

@@ -66,7 +66,7 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 		case ConsumerIntake:
 			stream = StreamIntake
 		}
-		l, ok, err := b.Stream(stream).Lag(ctx, name)
+		l, ok, err := b.Partitions(stream).Lag(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
@@ -73,7 +72,7 @@ func TestEventPageOfEventsStoredOutOfOrder(t *testing.T) {
 	run := bustest.Run()
 	all := append([]messages.Event{bustest.Event(run, 1, messages.EventRunQueued)}, append(bustest.Events(run, 2, 5), bustest.Event(run, 6, messages.EventRunFinished))...)
 	bustest.PublishRaw(t, nc, run, outOfOrder(all)["backwards"]...)
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.EventsIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func TestPagedWatchMarksWhatHasExpired(t *testing.T) {
 	b, nc := bustest.Open(t, s, bus.Config{})
 	p, _, _ := paged(t, s, b, 0, 64<<10)
 	bustest.PublishRaw(t, nc, bustest.Run(), append(bustest.Events(bustest.Run(), 1, 3), bustest.Event(bustest.Run(), 4, messages.EventRunFinished))...)
-	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.EventsIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestPagedEvents(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 20)...)
 	bustest.PublishRaw(t, nc, other, bustest.Events(other, 1, 2)...)
 	bustest.PublishRaw(t, nc, second, bustest.Events(second, 1, 3)...)
-	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bustest.EventsIn(b, bustest.Run()))
 	if err != nil {
 		t.Fatal(err)
 	}

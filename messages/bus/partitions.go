@@ -64,11 +64,7 @@ type Partitions struct {
 
 // Partitions returns those of a stream, as [Open] found them: it must be among the streams that had to exist. Any other is not divided.
 func (b *Bus) Partitions(stream string) Partitions {
-	n := 1
-	if stream == StreamRuns {
-		n = max(1, b.partitions)
-	}
-	return Partitions{b, stream, n}
+	return Partitions{b, stream, max(1, b.division[stream])}
 }
 
 // NameOf returns the name of the stream that has what belongs to a run.
@@ -105,6 +101,28 @@ func (p Partitions) Owns(stream string, run messages.Ref) bool {
 	return p.n <= 1 || p.NameOf(run) == stream
 }
 
+// OwnsSubject is Owns of the run that the subject of a log or an event names.
+func (p Partitions) OwnsSubject(stream, subject string) bool {
+	return p.n <= 1 || p.NameOf(runOf(subject)) == stream
+}
+
+// Lag is how far the durable consumers of one name, one in each stream, are behind together. Ok is false unless each stream has one.
+func (p Partitions) Lag(ctx context.Context, consumer string) (all Lag, ok bool, err error) {
+	ok = true
+	for _, name := range p.Names() {
+		l, found, err := p.bus.Stream(name).Lag(ctx, consumer)
+		if err != nil {
+			return Lag{}, false, err
+		}
+		ok = ok && found
+		all.Messages += l.Messages
+		if all.Oldest.IsZero() || !l.Oldest.IsZero() && l.Oldest.Before(all.Oldest) {
+			all.Oldest = l.Oldest
+		}
+	}
+	return all, ok, nil
+}
+
 // Runs yields the runs that have a message under a filter of subjects whose second token is the tenant and whose third is the run, one
 // stream after the other. A run comes once for each of its subjects. An error ends it.
 func (p Partitions) Runs(ctx context.Context, filter string) iter.Seq2[messages.Ref, error] {
@@ -133,11 +151,30 @@ func runOf(subject string) messages.Ref {
 	return messages.Ref{Tenant: t[1], Run: t[2]}
 }
 
-// CountPartitions asks in how many streams the logs of runs are. It is 0 when there are none yet.
-func CountPartitions(ctx context.Context, nc *nats.Conn) (int, error) {
+// Division says of each stream that can be divided in how many it is; one that does not exist is not in it.
+type Division map[string]int
+
+// Differs reports whether a stream is in another number of streams than n.
+func (d Division) Differs(n int) bool {
+	for _, is := range d {
+		if is != n {
+			return true
+		}
+	}
+	return false
+}
+
+// divisible are the streams that can be several, by the run that a message belongs to. The first of them says how many a new fleet has.
+func divisible() []string { return []string{StreamRuns, StreamEvents} }
+
+// lookup reads the configuration of a stream; ok is false when it does not exist.
+type lookup func(name string) (c jetstream.StreamConfig, ok bool, err error)
+
+// FindDivision asks in how many streams each of those is that can be divided.
+func FindDivision(ctx context.Context, nc *nats.Conn) (Division, error) {
 	js, err := NewJetStream(nc)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	look := func(name string) (c jetstream.StreamConfig, ok bool, err error) {
 		s, err := js.Stream(ctx, name)
@@ -145,42 +182,62 @@ func CountPartitions(ctx context.Context, nc *nats.Conn) (int, error) {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return c, false, nil
 		case err != nil:
-			return c, false, err
+			return c, false, fmt.Errorf("look for stream %s: %w", name, err)
 		}
 		return s.CachedInfo().Config, true, nil
 	}
-	if _, ok, err := look(StreamRuns); err != nil || ok {
-		return 1, err
+	found := Division{}
+	for _, stream := range divisible() {
+		_, ok, err := look(stream)
+		n := 1
+		if err == nil && !ok {
+			n, err = countPartitions(stream, look)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			found[stream] = n
+		}
 	}
-	return countPartitions(look)
+	return found, nil
 }
 
-// partitions is how many there are to be. Another number than there are is a *PartitionsError.
-func (s Streams) partitions(ctx context.Context, nc *nats.Conn) (int, error) {
-	has, err := CountPartitions(ctx, nc)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("look for the logs of runs: %w", err)
-	case s.Partitions < 0 || s.Partitions > MaxPartitions:
-		return 0, fmt.Errorf("the logs of runs can be in 1 to %d streams, not in %d", MaxPartitions, s.Partitions)
-	case has > 0 && s.Partitions > 0 && s.Partitions != has:
-		return 0, &PartitionsError{Has: has, Want: s.Partitions}
+// divide is the division that Setup makes, of the one there is. Another number than was asked for is a *PartitionsError, but of a stream beside
+// that of the logs which is whole: so it was in earlier versions, and it stays so.
+func (s Streams) divide(ctx context.Context, nc *nats.Conn) (Division, error) {
+	if s.Partitions < 0 || s.Partitions > MaxPartitions {
+		return nil, fmt.Errorf("a fleet can have 1 to %d streams of a kind, not %d", MaxPartitions, s.Partitions)
 	}
-	return cmp.Or(has, s.Partitions, 1), nil
+	d, err := FindDivision(ctx, nc)
+	if err != nil {
+		return nil, err
+	}
+	for _, stream := range divisible() {
+		if has := d[stream]; has > 0 && s.Partitions > 0 && s.Partitions != has && (has > 1 || stream == StreamRuns) {
+			return nil, &PartitionsError{stream, has, s.Partitions}
+		}
+		d[stream] = cmp.Or(d[stream], s.Partitions, d[divisible()[0]], 1)
+	}
+	return d, nil
 }
 
-// PartitionsError means that the logs of runs are in another number of streams than they were to be in. That of a run stays where it is.
-type PartitionsError struct{ Has, Want int }
+// PartitionsError means that a stream is in another number of partitions than it was to be in. What is stored stays where it is.
+type PartitionsError struct {
+	Stream    string
+	Has, Want int
+}
 
 func (e *PartitionsError) Error() string {
-	return fmt.Sprintf("the logs of runs are in %d streams, not in %d: that is chosen before the first dispatcher starts, and changed only "+
-		"while no log is stored: see `longshore init --help`", e.Has, e.Want)
+	return fmt.Sprintf("%s is in %d streams, not in %d: that is chosen before the first dispatcher starts, and changed only "+
+		"while nothing is stored in it: see `longshore init --help`", e.Stream, e.Has, e.Want)
 }
 
-// countPartitions is CountPartitions where RUNS does not exist. The first two say how many there are: one of them may be missing.
-func countPartitions(look func(name string) (c jetstream.StreamConfig, ok bool, err error)) (int, error) {
+// countPartitions is in how many a stream is whose undivided form does not exist; 0: none. The first two say how many there are: one of
+// them may be missing.
+func countPartitions(stream string, look lookup) (int, error) {
 	for i := range 2 {
-		name := PartitionName(StreamRuns, i, MaxPartitions)
+		name := PartitionName(stream, i, MaxPartitions)
 		c, ok, err := look(name)
 		if err != nil {
 			return 0, err
@@ -198,31 +255,35 @@ func countPartitions(look func(name string) (c jetstream.StreamConfig, ok bool, 
 	return 0, nil
 }
 
-// findPartitions is CountPartitions with the means of a Bus, where RUNS does not exist. It fails if one is missing.
-func (b *Bus) findPartitions(ctx context.Context) (err error) {
+// findPartitions is countPartitions with the means of a Bus. It fails if one of them is missing.
+func (b *Bus) findPartitions(ctx context.Context, stream string) (int, error) {
 	look := func(name string) (c jetstream.StreamConfig, ok bool, err error) {
 		var info struct {
 			Config jetstream.StreamConfig `json:"config"`
 		}
 		err = b.Call(ctx, "STREAM.INFO."+name, nil, &info)
-		if Refused(err, CodeNoStream) {
+		switch {
+		case Refused(err, CodeNoStream):
 			return c, false, nil
+		case err != nil:
+			return c, false, fmt.Errorf("look for stream %s: %w", name, err)
 		}
-		return info.Config, err == nil, err
+		return info.Config, true, nil
 	}
-	if b.partitions, err = countPartitions(look); err != nil {
-		return err
+	n, err := countPartitions(stream, look)
+	if err != nil {
+		return 0, err
 	}
-	for i := range b.partitions {
-		name := PartitionName(StreamRuns, i, b.partitions)
+	for i := range n {
+		name := PartitionName(stream, i, n)
 		switch _, ok, err := look(name); {
 		case err != nil:
-			return fmt.Errorf("look for stream %s: %w", name, err)
+			return 0, err
 		case !ok:
-			return fmt.Errorf("stream %s does not exist: a dispatcher makes it again, or finishes what longshore init began", name)
+			return 0, fmt.Errorf("stream %s does not exist: a dispatcher makes it again, or finishes what longshore init began", name)
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // divide makes n partitions of a stream that has one subject, whose second and third tokens name a run. What is stored in a partition

@@ -108,8 +108,8 @@ func TestSetupOfPartitions(t *testing.T) {
 	nc := bustest.Connect(t, bustest.Start(t))
 	count := func(want int) {
 		t.Helper()
-		if n, err := bus.CountPartitions(bustest.Context(t), nc); n != want || err != nil {
-			t.Errorf("%d partitions, %v, want %d", n, err, want)
+		if d, err := bus.FindDivision(bustest.Context(t), nc); d[bus.StreamRuns] != want || err != nil {
+			t.Errorf("%v, %v, want %d", d, err, want)
 		}
 	}
 	count(0)
@@ -206,8 +206,8 @@ func TestRedivide(t *testing.T) {
 		b := setup(n)
 		run := numbered(n)
 		last := bustest.MustAppend(t, bustest.Logs(b), run, 0, bustest.Step("01", 1))
-		var stored *bus.LogsStoredError
-		if err := bus.Redivide(bustest.Context(t), nc); !errors.As(err, &stored) || stored.Entries != 1 || stored.Stream != bustest.LogIn(b, run) {
+		var stored *bus.StoredError
+		if err := bus.Redivide(bustest.Context(t), nc); !errors.As(err, &stored) || stored.Messages != 1 || stored.Stream != bustest.LogIn(b, run) {
 			t.Fatalf("with an entry: %v", err)
 		}
 		setup(n)

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -60,6 +62,78 @@ func BenchmarkPartitions(b *testing.B) {
 								b.Error(err)
 								return
 							}
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+			b.ReportMetric(float64(len(leads)), "leaders")
+		})
+	}
+}
+
+// BenchmarkPartitionsOfEvents stores the seventeen events of each of N runs in one to four streams of a cluster of three, which one feed reads, so
+// many runs at once.
+func BenchmarkPartitionsOfEvents(b *testing.B) {
+	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {2, 96}, {4, 192}, {1, 192}} {
+		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
+			n, atOnce := tc.streams, tc.atOnce
+			var buses []*bus.Bus
+			for i, s := range startServers(b) {
+				nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(nc.Close)
+				if i == 0 {
+					if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: n}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				buses = append(buses, bustest.Reopen(b, nc))
+			}
+			leads := map[string]bool{}
+			for i, name := range buses[0].Partitions(bus.StreamEvents).Names() {
+				leads[lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
+			}
+			text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200) + `"}`)
+			var next atomic.Int64
+			var all sync.WaitGroup
+			b.ResetTimer()
+			before := processor(b)
+			all.Go(func() {
+				read := 0
+				for f, err := range events.New(buses[0]).Feed(b.Context(), nil) {
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if f.Position > 0 {
+						read++
+					}
+					if read == 17*b.N {
+						return
+					}
+				}
+			})
+			for g := range atOnce {
+				all.Go(func() {
+					logs := bustest.Logs(buses[g%len(buses)])
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
+						out := logs.Open(run)
+						var told []messages.Event
+						for n := range 17 {
+							e := bustest.Event(run, n+1, messages.EventStepStart)
+							e.Data = text
+							told = append(told, e)
+						}
+						out.Publish(b.Context(), 1, slices.Values(told))
+						if err := out.Flush(b.Context()); err != nil {
+							b.Error(err)
+							return
 						}
 					}
 				})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 )
 
 const pullFetch = 5 * time.Second
@@ -40,6 +41,17 @@ func (p *Puller) Run(ctx context.Context) error {
 	}
 	p.Follow(ctx, cons)
 	return nil
+}
+
+// RunAcross is Run of a consumer in each of several streams. Take and Room are called for several at once.
+func (p *Puller) RunAcross(ctx context.Context, in Partitions) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range in.Names() {
+		of := *p
+		of.Stream = name
+		group.Go(func() error { return of.Run(ctx) })
+	}
+	return group.Wait()
 }
 
 // Consumer makes the durable consumer, or finds it.

@@ -93,7 +93,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				}
 			}
 			await("before")
-			if err := bustest.NewJetStream(t, nc).DeleteConsumer(ctx, tc.stream, consumer); err != nil {
+			if err := bustest.NewJetStream(t, nc).DeleteConsumer(ctx, b.Partitions(tc.stream).NameOf(messages.Ref{Tenant: "acme", Run: "after"}), consumer); err != nil {
 				t.Fatal(err)
 			}
 			await("after")

@@ -52,7 +52,7 @@ func TestShareEvents(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...) // before any consumer shares: history
 	got, stop := sharing(t, b)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 4, 5)...)
-	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "events.acme.run.step_start", []byte("junk")); err != nil {
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), bustest.EventsAt(t, nc, "events.acme.run.step_start"), []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
 	if n := takeEvents(t, got, 2); n[0] != 4 || n[1] != 5 {
@@ -76,7 +76,7 @@ func TestShareEventsAcknowledgesTogether(t *testing.T) {
 	t.Parallel()
 	const n = 300
 	b, nc := bustest.OpenNew(t)
-	acks, err := nc.SubscribeSync("$JS.ACK." + bus.StreamEvents + ".test.>")
+	acks, err := nc.SubscribeSync("$JS.ACK." + bustest.EventsIn(b, bustest.Run()) + ".test.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestShareEventsReplacesAnOlderConsumer(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
 	js := bustest.NewJetStream(t, nc)
-	_, err := js.CreateOrUpdateConsumer(bustest.Context(t), bus.StreamEvents, jetstream.ConsumerConfig{
+	_, err := js.CreateOrUpdateConsumer(bustest.Context(t), bustest.EventsIn(b, bustest.Run()), jetstream.ConsumerConfig{
 		Durable: "test", DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 30 * time.Second, MaxDeliver: -1, MaxAckPending: 4096,
 	})
@@ -106,7 +106,7 @@ func TestShareEventsReplacesAnOlderConsumer(t *testing.T) {
 	defer stop()
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
 	takeEvents(t, got, 2)
-	cons, err := js.Consumer(bustest.Context(t), bus.StreamEvents, "test")
+	cons, err := js.Consumer(bustest.Context(t), bustest.EventsIn(b, bustest.Run()), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestShareEventsReplacesAnOlderConsumer(t *testing.T) {
 func settled(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	for ctx := bustest.Context(t); ; time.Sleep(5 * time.Millisecond) {
-		l, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test")
+		l, ok, err := b.Stream(bustest.EventsIn(b, bustest.Run())).Lag(ctx, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
-	cons, err := bustest.NewJetStream(t, nc).Consumer(bustest.Context(t), bus.StreamEvents, "test")
+	cons, err := bustest.NewJetStream(t, nc).Consumer(bustest.Context(t), bustest.EventsIn(b, bustest.Run()), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 	}
 	m := <-batch.Messages()
 	for ctx := bustest.Context(t); ; time.Sleep(20 * time.Millisecond) { // the server sends a message before it counts it
-		l, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test")
+		l, ok, err := b.Stream(bustest.EventsIn(b, bustest.Run())).Lag(ctx, "test")
 		if err != nil {
 			t.Fatalf("lag %+v %v %v, want two, and when the first came", l, ok, err)
 		}
@@ -179,11 +179,11 @@ func TestShareEventsMakesTheConsumerAgain(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	got, stop := sharing(t, b)
 	defer stop()
-	if err := bustest.NewJetStream(t, nc).DeleteConsumer(bustest.Context(t), bus.StreamEvents, "test"); err != nil {
+	if err := bustest.NewJetStream(t, nc).DeleteConsumer(bustest.Context(t), bustest.EventsIn(b, bustest.Run()), "test"); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := bustest.Context(t); ; time.Sleep(20 * time.Millisecond) {
-		if _, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test"); err != nil {
+		if _, ok, err := b.Stream(bustest.EventsIn(b, bustest.Run())).Lag(ctx, "test"); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
@@ -195,7 +195,7 @@ func TestShareEventsMakesTheConsumerAgain(t *testing.T) {
 
 func TestLagOfNobody(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	if l, ok, err := b.Stream(bus.StreamEvents).Lag(bustest.Context(t), "unknown"); ok || err != nil || l != (bus.Lag{}) {
+	if l, ok, err := b.Stream(bustest.EventsIn(b, bustest.Run())).Lag(bustest.Context(t), "unknown"); ok || err != nil || l != (bus.Lag{}) {
 		t.Errorf("%+v %v %v", l, ok, err)
 	}
 	if all, err := b.Lags(bustest.Context(t)); err != nil || len(all) != 0 {

@@ -66,8 +66,10 @@ type Streams struct {
 	// LogsMaxBytes bounds all log entries together. Default DefaultLogsMaxBytes; only of a stream that is made now.
 	LogsMaxBytes int64
 	AckWait      time.Duration // without a sign of life a task is delivered again. Default 30 s
-	// Partitions is in how many streams the logs of runs are: 1 to MaxPartitions. Default as it is, and 1 for new ones.
+	// Partitions is in how many streams each of those is that can be divided: 1 to MaxPartitions. Default as it is, and 1 for new ones.
 	Partitions int
+	// Division is what is there: an Inspector compares with it, and Setup finds it.
+	Division Division
 }
 
 const day = 24 * time.Hour
@@ -85,7 +87,7 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 		if err := checkServer(ctx, nc, js); err != nil {
 			return err
 		}
-		if s.Partitions, err = s.partitions(ctx, nc); err != nil {
+		if s.Division, err = s.divide(ctx, nc); err != nil {
 			return err
 		}
 		for _, want := range s.configs() {
@@ -129,9 +131,24 @@ func (s Streams) runs() jetstream.StreamConfig {
 	return c
 }
 
+// events is the stream of the events, undivided.
+func (s Streams) events() jetstream.StreamConfig {
+	c := s.base()
+	c.Name, c.Description = StreamEvents, "What the world sees of runs."
+	c.Subjects = []string{"events.*.*.*"}
+	c.MaxAge = cmp.Or(s.EventMaxAge, 14*day)
+	c.MaxConsumers = maxWatchers
+	return c
+}
+
+// divisible are the streams that can be several, undivided.
+func (s Streams) divisible() []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{s.runs(), s.events()}
+}
+
 func (s Streams) configs() []jetstream.StreamConfig {
 	base := s.base()
-	tasks, events, blobs, dead, agents := base, base, base, base, base
+	tasks, blobs, dead, agents := base, base, base, base
 
 	tasks.Name, tasks.Description = StreamTasks, "Tasks, wake-ups and schedules."
 	tasks.Subjects = []string{"tasks.>", "sched.>"}
@@ -142,11 +159,6 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	}
 	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
 	tasks.RePublish, tasks.MaxConsumers = republish(), MaxLanes
-
-	events.Name, events.Description = StreamEvents, "What the world sees of runs."
-	events.Subjects = []string{"events.*.*.*"}
-	events.MaxAge = cmp.Or(s.EventMaxAge, 14*day)
-	events.MaxConsumers = maxWatchers
 
 	blobs.Name, blobs.Description = StreamBlobs, "Payloads too large for a record."
 	blobs.Subjects = []string{"blobs.>"}
@@ -174,8 +186,8 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = StreamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	queue, rest := []jetstream.StreamConfig{tasks}, []jetstream.StreamConfig{events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base), open(base)}
-	return slices.Concat(queue, divide(s.runs(), s.Partitions), rest)
+	queue, rest := []jetstream.StreamConfig{tasks}, []jetstream.StreamConfig{blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base), open(base)}
+	return slices.Concat(queue, divide(s.runs(), s.Division[StreamRuns]), divide(s.events(), s.Division[StreamEvents]), rest)
 }
 
 // ensureStream creates a stream or checks the one that exists.

@@ -24,6 +24,8 @@ type EventsRequest struct {
 	After  uint64     `json:"after,omitempty"`  // continue after this place: Next of the page before
 	Since  *time.Time `json:"since,omitempty"`  // stored since then; does not count with After
 	Limit  int        `json:"limit,omitempty"`  // default and most 256
+	// In place of After where events of a tenant are in several streams: Position of the page before.
+	Position string `json:"position,omitempty"`
 }
 
 // EventPage is a page of stored events. It may hold fewer than were asked for. Of those stored a moment ago the newest may
@@ -33,6 +35,8 @@ type EventPage struct {
 	Next    uint64        `json:"next,omitempty"`    // the place to continue after; absent: that of the request
 	More    bool          `json:"more,omitempty"`    // there was more when the page was read
 	Expired bool          `json:"expired,omitempty"` // of a run that is read from its beginning: older events are kept no more
+	// In place of Next in a page of a tenant whose events are in several streams. Their order is that within each run.
+	Position string `json:"position,omitempty"`
 }
 
 // StoredEvent is an event with its place in the stream.
@@ -63,6 +67,13 @@ func (r *EventsRequest) Check() error {
 		return messages.Ref{Tenant: r.Tenant, Run: r.ID}.Check()
 	}
 	return strict.CheckToken("tenant", r.Tenant)
+}
+
+// Follow has the request ask for what follows a page. It reports whether that is another place than before.
+func (r *EventsRequest) Follow(p *EventPage) (advances bool) {
+	advances = p.Next > r.After || p.Position != r.Position
+	r.After, r.Position = max(r.After, p.Next), p.Position
+	return advances
 }
 
 // CheckAfter refuses what is no sequence of a stream: the one after it might be the first.

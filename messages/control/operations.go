@@ -755,6 +755,7 @@ func lists() []Operation {
 				Parameter{Name: "run", Text: "Only events of this run."},
 				Parameter{Name: "since", Text: "Only events stored since then; not counted with after.", Kind: "date-time", Example: "2026-01-02T15:04:05Z"},
 				Parameter{Name: "after", Text: "Continue after this place: `next` of the previous page.", Kind: "integer"},
+				Parameter{Name: "position", Text: "In place of after where the previous page has one: its `position`."},
 				limit(MaxEventPage, MaxEventPage, "Maximum number of events: up to 256, which is the default."),
 			),
 			Fields: map[string]string{"id": "query:run"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +64,7 @@ type Auditor struct {
 // job is a run that has ended.
 type job struct {
 	run      messages.Ref
-	position uint64
+	position events.Position
 	seen     map[uint64]Hash // of its events, as the feed had them
 	live     bool            // it has just ended
 	done     chan struct{}
@@ -81,14 +82,14 @@ func New(cfg Config) *Auditor {
 		cfg: cfg, compare: newComparer(&cfg), jobs: make(chan *job, maxWaiting), swept: make(chan *Comparison),
 		reported: map[messages.Ref]*Comparison{},
 	}
-	a.position.Store(cfg.Store.Position())
+	a.position.Store(cfg.Store.Position().Sum())
 	return a
 }
 
 // Lag is how many messages of EVENTS are not read yet, as of the last one.
 func (a *Auditor) Lag() uint64 { return a.lag.Load() }
 
-// Position is up to where EVENTS is in the audit for good.
+// Position is up to where EVENTS is in the audit for good: the sum of the sequences, of several streams.
 func (a *Auditor) Position() uint64 { return a.position.Load() }
 
 // Uncompared is how many runs that ended wait to be compared.
@@ -139,28 +140,42 @@ func (a *Auditor) Run(ctx context.Context) error {
 func (a *Auditor) read(ctx context.Context) error {
 	s := a.cfg.Store
 	committed, retired := time.Now(), time.Time{}
-	from := min(s.Position(), s.ComparedTo())
-	for f, err := range events.New(a.cfg.Bus).Feed(ctx, from) {
+	from := events.New(a.cfg.Bus)
+	if err := s.in(from.Streams()); err != nil {
+		return err
+	}
+	at := make(events.Position, from.Streams()) // of what was read
+	for i := range at {
+		at[i] = min(s.Position().At(i), s.ComparedTo().At(i))
+	}
+	began := slices.Clone(at) // 0 once something of the stream has come
+	for f, err := range from.Feed(ctx, slices.Clone(at)) {
 		if err != nil {
 			if errors.Is(err, bus.ErrAhead) {
 				return fmt.Errorf("%w: this folder is the audit of another stream; start a new folder", err)
 			}
 			return err
 		}
-		if f.Position > 0 {
-			if from > 0 && from < s.Position() && f.Position > from+1 {
-				s.Uncompared(from+1, min(f.Position-1, s.Position()))
+		come := f.Position > 0
+		if come {
+			i := f.Stream
+			if was, held := began[i], s.Position().At(i); was > 0 && was < held && f.Seq > was+1 {
+				s.Uncompared(was+1, min(f.Seq-1, held))
 			}
-			from = 0
-			if err := a.take(ctx, &f); err != nil {
+			began[i], at[i] = 0, f.Seq
+			if err := a.take(ctx, &f, at); err != nil {
 				return err
 			}
 		}
 		a.lag.Store(f.Pending)
-		if err := a.settle(ctx, f.Position); err != nil {
+		var done events.Position
+		if come {
+			done = at
+		}
+		if err := a.settle(ctx, done); err != nil {
 			return err
 		}
-		if now := time.Now(); f.Position == 0 || s.Buffered() > maxBuffered || now.Sub(committed) >= a.cfg.Commit {
+		if now := time.Now(); !come || s.Buffered() > maxBuffered || now.Sub(committed) >= a.cfg.Commit {
 			committed = now
 			if err := a.commit(); err != nil {
 				return err
@@ -176,10 +191,10 @@ func (a *Auditor) read(ctx context.Context) error {
 	return nil
 }
 
-// take reads one message. What is in the store already is read again only for the runs that were not compared.
-func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
+// take reads one message, at a position. What is in the store already is read again only for the runs that were not compared.
+func (a *Auditor) take(ctx context.Context, f *events.Fed, at events.Position) error {
 	s := a.cfg.Store
-	m := Message{Position: f.Position, At: f.Time, Subject: f.Subject, Body: f.Data}
+	m := Message{Stream: f.Stream, Seq: f.Seq, At: f.Time, Subject: f.Subject, Body: f.Data}
 	var e messages.Event // the last of a bundle: all are of one run, and none is its end
 	ok := false
 	var text []byte
@@ -189,7 +204,7 @@ func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
 			a.seen.add(m.Run, e.Number(), text)
 		}
 	}
-	if f.Position > s.Position() {
+	if f.Seq > s.Position().At(f.Stream) {
 		tenant := tenantToken(f.Subject)
 		if a.cfg.Sealer != nil && a.cfg.Sealer.On() && (ok && holdsData(&e) || !ok && s.tenants[tenant] != nil) {
 			m.seal = func(entry *Entry) error { return entry.seal(ctx, a.cfg.Sealer, tenant) }
@@ -199,17 +214,17 @@ func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
 		}
 		a.entries.Add(1)
 	}
-	if !ok || e.Name() != messages.EventRunFinished || f.Position <= s.ComparedTo() {
+	if !ok || e.Name() != messages.EventRunFinished || f.Seq <= s.ComparedTo().At(f.Stream) {
 		return nil
 	}
-	j := &job{run: m.Run, position: f.Position, seen: a.seen.take(m.Run), live: f.Pending < livePending, done: make(chan struct{})}
+	j := &job{run: m.Run, position: slices.Clone(at), seen: a.seen.take(m.Run), live: f.Pending < livePending, done: make(chan struct{})}
 	if len(a.waiting) >= maxWaiting {
 		select {
 		case <-a.waiting[0].done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err := a.settle(ctx, 0); err != nil {
+		if err := a.settle(ctx, nil); err != nil {
 			return err
 		}
 	}
@@ -218,8 +233,8 @@ func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
 	return nil
 }
 
-// settle takes what was compared, in order, and what sweeps have found. Position is that of the message before; 0: none.
-func (a *Auditor) settle(ctx context.Context, position uint64) error {
+// settle takes what was compared, in order, and what sweeps have found. Position is that of the message before; empty: none.
+func (a *Auditor) settle(ctx context.Context, position events.Position) error {
 	for len(a.waiting) > 0 {
 		select {
 		case <-a.waiting[0].done:
@@ -237,13 +252,11 @@ func (a *Auditor) settle(ctx context.Context, position uint64) error {
 		}
 	}
 	a.uncompared.Store(0)
-	if position > 0 {
-		a.cfg.Store.comparedTo(position)
-	}
+	a.cfg.Store.comparedTo(position)
 	return a.findSwept(ctx)
 }
 
-func (a *Auditor) record(ctx context.Context, c *Comparison, position uint64) error {
+func (a *Auditor) record(ctx context.Context, c *Comparison, position events.Position) error {
 	if c.Outcome != OutcomeComplete {
 		a.findings.Add(1)
 		a.cfg.Log.WarnContext(ctx, "the events of a run are not those of its log", "task_id", c.run.Run, "tenant", c.run.Tenant,
@@ -263,7 +276,7 @@ func (a *Auditor) findSwept(ctx context.Context) error {
 				clear(a.reported)
 			}
 			a.reported[c.run] = c
-			if err := a.record(ctx, c, 0); err != nil {
+			if err := a.record(ctx, c, nil); err != nil {
 				return err
 			}
 		default:
@@ -276,7 +289,7 @@ func (a *Auditor) commit() error {
 	if err := a.cfg.Store.Commit(); err != nil {
 		return err
 	}
-	a.position.Store(a.cfg.Store.Position())
+	a.position.Store(a.cfg.Store.Position().Sum())
 	if last := a.committed.Load(); a.cfg.Copier != nil && (last == nil || last.head != a.cfg.Store.heads.tail.N) {
 		a.committed.Store(a.cfg.Store.snapshot())
 	}

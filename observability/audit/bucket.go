@@ -24,6 +24,9 @@ func OpenBucket(ctx context.Context, js jetstream.JetStream, bucket string) (jet
 		return nil, fmt.Errorf("open the object store %s: %w", bucket, err)
 	}
 	events, err := js.Stream(ctx, bus.StreamEvents)
+	if errors.Is(err, jetstream.ErrStreamNotFound) { // it may be in several
+		events, err = js.Stream(ctx, bus.PartitionName(bus.StreamEvents, 0, bus.MaxPartitions))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", bus.StreamEvents, err)
 	}

@@ -149,7 +149,7 @@ func TestKilledCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, _, sum := verified(t, VerifyConfig{Dir: fetched(t, store), Keys: PublicKeys{key.Public()}})
-		if found != nil || sum.Head.Position != stream[12].Position || before == "heads/" && sum.Pending == 0 {
+		if found != nil || sum.Head.Position != stream[12].Seq || before == "heads/" && sum.Pending == 0 {
 			t.Errorf("%s: %+v %+v", before, found, sum)
 		}
 	}

@@ -58,7 +58,7 @@ type Entry struct {
 	Prev      Hash            `json:"prev"`
 	At        time.Time       `json:"at"` // when the stream stored the message; else when it was written
 	Kind      Kind            `json:"kind"`
-	Position  uint64          `json:"position"` // sequence in EVENTS
+	Position  uint64          `json:"position"` // sequence in EVENTS; in several streams the sum of those up to which the auditor had read
 	Subject   string          `json:"subject,omitempty"`
 	Body      json.RawMessage `json:"body,omitempty"`   // byte for byte
 	Raw       []byte          `json:"raw,omitempty"`    // in its place, of what is not JSON in a line

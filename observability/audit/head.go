@@ -2,9 +2,13 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // Tail is where a chain ends, and where it begins.
@@ -21,6 +25,9 @@ func (t Tail) first() uint64 { return max(1, t.From) }
 type headBody struct {
 	// Compared: the runs whose end is at or before this position were compared with their logs.
 	Compared uint64 `json:"compared"`
+	// Position and ComparedTo are the positions in each of several streams, such as 17.4.0.22. Those of one number are their sums then.
+	Position   string `json:"position,omitempty"`
+	ComparedTo string `json:"comparedTo,omitempty"`
 	// Chains are the tails of those that changed since the head before, by tenant.
 	Chains map[string]Tail `json:"chains,omitempty"`
 	// Whole: Chains are all. So it is in the first head of each segment.
@@ -50,6 +57,24 @@ func (h headBody) bodies() []headBody {
 	}
 	out[len(out)-1].More = false
 	return out
+}
+
+// at are the positions of a head, whose entry has one.
+func (h *headBody) at(position uint64) (at, compared events.Position, err error) {
+	if h.Position == "" {
+		return single(position), single(h.Compared), nil
+	}
+	streams := strings.Count(h.Position, ".") + 1
+	at, err1 := events.ParsePosition(h.Position, streams)
+	compared, err2 := events.ParsePosition(h.ComparedTo, streams)
+	return at, compared, errors.Join(err1, err2)
+}
+
+func single(position uint64) events.Position {
+	if position == 0 {
+		return nil
+	}
+	return events.Position{position}
 }
 
 // state is what the heads say together.

@@ -16,7 +16,7 @@ func TestManyTenants(t *testing.T) {
 	s := openStore(t, cfg)
 	for i := range uint64(tenants) {
 		run := messages.Ref{Tenant: fmt.Sprintf("t%d", i), Run: "r"}
-		if err := s.Message(Message{Position: i + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
+		if err := s.Message(Message{Seq: i + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,15 +29,15 @@ func TestManyTenants(t *testing.T) {
 	// The next day has a segment of its own, which begins with all of them.
 	now.now = now.now.Add(24 * time.Hour)
 	run := messages.Ref{Tenant: "t0", Run: "r"}
-	if err := s.Message(Message{Position: tenants + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
+	if err := s.Message(Message{Seq: tenants + 1, At: now.now, Subject: run.EventSubject("x"), Body: []byte(`{}`), Run: run}, run.Tenant); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.Close()
-	if s = openStore(t, cfg); s.Position() != tenants+1 || len(s.tenants) != tenants {
-		t.Errorf("position %d, %d tenants", s.Position(), len(s.tenants))
+	if s = openStore(t, cfg); s.Position().Sum() != tenants+1 || len(s.tenants) != tenants {
+		t.Errorf("position %d, %d tenants", s.Position().Sum(), len(s.tenants))
 	}
 	found, _, sum := verified(t, VerifyConfig{Dir: dir, Keys: PublicKeys{key.Public()}})
 	if found != nil || sum.Tenants != tenants || sum.Pending != 0 {

@@ -23,7 +23,10 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	s.position, s.compared, s.from = st.last.Position, st.body.Compared, st.body.From
+	if s.position, s.compared, err = st.body.at(st.last.Position); err != nil {
+		return damaged("the newest head: %v", err)
+	}
+	s.from = st.body.From
 	for name, tail := range st.tails {
 		c := &chain{name: chainOf(name), tail: tail}
 		s.tenants[name] = c

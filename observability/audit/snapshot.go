@@ -23,7 +23,7 @@ type extent struct {
 
 // snapshot is good between a Commit and what is added next.
 func (s *Store) snapshot() *snapshot {
-	out := &snapshot{position: s.position, head: s.heads.tail.N}
+	out := &snapshot{position: s.position.Sum(), head: s.heads.tail.N}
 	for _, name := range slices.Sorted(maps.Keys(s.tenants)) {
 		c := s.tenants[name]
 		out.extents = append(out.extents, extent{c.name, c.tail.first(), c.segment, c.size})

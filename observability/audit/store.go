@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // StoreConfig is fixed for the life of a Store.
@@ -36,8 +37,8 @@ type Store struct {
 	heads    *chain
 	tenants  map[string]*chain
 	from     uint64 // the first entry of the heads that is kept
-	position uint64
-	compared uint64
+	position events.Position
+	compared events.Position
 	buffered int // bytes
 	dirty    bool
 	failed   error
@@ -76,21 +77,33 @@ func Open(cfg StoreConfig) (*Store, error) {
 func (s *Store) Close() error { return s.lock.Close() }
 
 // Position is up to where EVENTS is in the chains, what is not committed included.
-func (s *Store) Position() uint64 { return s.position }
+func (s *Store) Position() events.Position { return s.position }
 
 // ComparedTo is up to where runs that ended were compared.
-func (s *Store) ComparedTo() uint64 { return s.compared }
+func (s *Store) ComparedTo() events.Position { return s.compared }
+
+// in says in how many streams EVENTS is. An error says that the chains are of another number.
+func (s *Store) in(streams int) error {
+	for _, at := range []*events.Position{&s.position, &s.compared} {
+		if err := at.Fits(streams); err != nil {
+			return fmt.Errorf("%w: this folder is the audit of other streams; start a new folder", err)
+		}
+		*at = at.Max(make(events.Position, streams))
+	}
+	return nil
+}
 
 // Buffered is how many bytes wait for a Commit.
 func (s *Store) Buffered() int { return s.buffered }
 
 // Message is one of EVENTS.
 type Message struct {
-	Position uint64
-	At       time.Time
-	Subject  string
-	Body     []byte
-	Run      messages.Ref // of the event; without a tenant: it is none
+	Stream  int // its number, of several
+	Seq     uint64
+	At      time.Time
+	Subject string
+	Body    []byte
+	Run     messages.Ref // of the event; without a tenant: it is none
 
 	seal func(*Entry) error // the body; nil: it is kept as it is
 }
@@ -98,7 +111,10 @@ type Message struct {
 // Message adds the message that follows the last one. What is no event stands in the chain of its tenant if there is
 // one, and else beside the heads: junk makes no chains. An error says that it could not be encrypted, and that nothing was added.
 func (s *Store) Message(m Message, tenant string) error {
-	e := Entry{At: m.At, Kind: KindEvent, Position: m.Position}
+	to := s.position.Max(make(events.Position, m.Stream+1))
+	before := to[m.Stream]
+	to[m.Stream] = m.Seq
+	e := Entry{At: m.At, Kind: KindEvent, Position: to.Sum()}
 	if m.Run.Tenant == "" {
 		e.Kind = KindForeign
 	}
@@ -108,10 +124,10 @@ func (s *Store) Message(m Message, tenant string) error {
 			return err
 		}
 	}
-	if m.Position > s.position+1 && s.position > 0 {
-		s.gap(s.position+1, m.Position-1)
+	if m.Seq > before+1 && before > 0 {
+		s.gap(before+1, m.Seq-1, e.Position-1)
 	}
-	s.position = m.Position
+	s.position = to
 	switch {
 	case m.Run.Tenant != "":
 		s.add(s.tenant(m.Run.Tenant), &e)
@@ -125,16 +141,16 @@ func (s *Store) Message(m Message, tenant string) error {
 }
 
 // gap notes that messages were gone before they could be read.
-func (s *Store) gap(from, to uint64) {
+func (s *Store) gap(from, to, position uint64) {
 	body, _ := json.Marshal(map[string]uint64{"from": from, "to": to}) // numbers always encode
-	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindGap, Position: to, Body: body})
+	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindGap, Position: position, Body: body})
 	s.cfg.Log.Warn("events were gone before they were read: the audit has a gap", "from", from, "to", to)
 }
 
 // Uncompared notes that the ends of runs were gone before they could be compared.
 func (s *Store) Uncompared(from, to uint64) {
 	body, _ := json.Marshal(map[string]any{"from": from, "to": to, "of": "comparisons"}) // numbers always encode
-	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindGap, Position: s.position, Body: body})
+	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindGap, Position: s.position.Sum(), Body: body})
 	s.cfg.Log.Warn("events were gone before the runs that ended with them were compared", "from", from, "to", to)
 }
 
@@ -144,12 +160,12 @@ func (s *Store) Start(about any) error {
 	if err != nil {
 		return fmt.Errorf("encode a start: %w", err)
 	}
-	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindStart, Position: s.position, Body: body})
+	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindStart, Position: s.position.Sum(), Body: body})
 	return nil
 }
 
-// Compared adds what came out when a run was compared with its log. Its end is at a position; 0: it has none.
-func (s *Store) Compared(c *Comparison, position uint64) error {
+// Compared adds what came out when a run was compared with its log. Its end is at a position; empty: it has none.
+func (s *Store) Compared(c *Comparison, position events.Position) error {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode a comparison: %w", err)
@@ -158,15 +174,15 @@ func (s *Store) Compared(c *Comparison, position uint64) error {
 	if c.Outcome == OutcomeComplete {
 		kind = KindCompared
 	}
-	s.add(s.tenant(c.run.Tenant), &Entry{At: s.cfg.Now(), Kind: kind, Position: position, Subject: c.run.LogSubject(), Body: body})
+	s.add(s.tenant(c.run.Tenant), &Entry{At: s.cfg.Now(), Kind: kind, Position: position.Sum(), Subject: c.run.LogSubject(), Body: body})
 	s.comparedTo(position)
 	return nil
 }
 
 // comparedTo says that all runs that ended up to a position were compared.
-func (s *Store) comparedTo(position uint64) {
-	if position > s.compared {
-		s.compared, s.dirty = position, true
+func (s *Store) comparedTo(position events.Position) {
+	if !s.compared.Reaches(position) {
+		s.compared, s.dirty = s.compared.Max(position), true
 	}
 }
 
@@ -216,7 +232,10 @@ func (s *Store) commit() error {
 	at := s.cfg.Now()
 	whole := len(s.heads.parts) == 0 && s.heads.rotates(at, s.cfg.SegmentBytes) ||
 		len(s.heads.parts) > 0 && s.heads.size == int64(len(s.heads.parts[0].data))
-	head := headBody{Compared: s.compared, Chains: map[string]Tail{}, Whole: whole, From: s.from}
+	head := headBody{Compared: s.compared.Sum(), Chains: map[string]Tail{}, Whole: whole, From: s.from}
+	if len(s.position) > 1 {
+		head.Position, head.ComparedTo = s.position.String(), s.compared.String()
+	}
 	for name, c := range s.tenants {
 		if whole || c.changed {
 			head.Chains[name] = c.tail
@@ -227,7 +246,7 @@ func (s *Store) commit() error {
 		if err != nil {
 			return fmt.Errorf("encode a head: %w", err)
 		}
-		s.addHead(&Entry{At: at, Kind: KindHead, Position: s.position, Body: body})
+		s.addHead(&Entry{At: at, Kind: KindHead, Position: s.position.Sum(), Body: body})
 	}
 	if err := s.heads.write(s.cfg.disk); err != nil {
 		return err

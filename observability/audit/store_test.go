@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +39,7 @@ func sample() []Message {
 		}
 		run := messages.Ref{Tenant: []string{"acme", "Acme", "harbour"}[i%3], Run: fmt.Sprintf("run-%d", i%5)}
 		m := Message{
-			Position: i + 1, At: begin.Add(time.Duration(i) * 40 * time.Minute), Subject: run.EventSubject("step_start"), Run: run,
+			Seq: i + 1, At: begin.Add(time.Duration(i) * 40 * time.Minute), Subject: run.EventSubject("step_start"), Run: run,
 			Body: fmt.Appendf(nil, `{"id":"%s.%d","data":{"text":"a < b & c"}}`, run.Run, i),
 		}
 		switch i {
@@ -60,15 +61,15 @@ func tenantIn(m *Message) string { return strings.Split(m.Subject, ".")[1] }
 func fill(s *Store, stream []Message, every int) error {
 	n := 0
 	for _, m := range stream {
-		if m.Position <= s.Position() {
+		if m.Seq <= s.Position().Sum() {
 			continue
 		}
 		if err := s.Message(m, tenantIn(&m)); err != nil {
 			return err
 		}
-		if m.Position%10 == 0 && m.Run.Tenant != "" {
+		if m.Seq%10 == 0 && m.Run.Tenant != "" {
 			c := Comparison{Outcome: OutcomeComplete, Entries: 1, run: m.Run}
-			if err := s.Compared(&c, m.Position); err != nil {
+			if err := s.Compared(&c, events.Position{m.Seq}); err != nil {
 				return err
 			}
 		}
@@ -405,8 +406,8 @@ func TestRetire(t *testing.T) {
 	}
 	_ = s.Close()
 	s = open(quick(dir))
-	if s.Position() != 40 {
-		t.Errorf("position %d, %q", s.Position(), after)
+	if s.Position().Sum() != 40 {
+		t.Errorf("position %d, %q", s.Position().Sum(), after)
 	}
 }
 

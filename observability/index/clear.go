@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/database"
 )
 
@@ -17,7 +19,7 @@ const (
 )
 
 // clear removes the rows that a rebuild gave up.
-func (x *Index) clear(ctx context.Context, on database.Beginner, h head, first uint64) error {
+func (x *Index) clear(ctx context.Context, on database.Beginner, h head, state *events.State) error {
 	from := int64(notCleared)
 	err := x.db.read(ctx, func(ctx context.Context, t *tx) error {
 		return t.One(ctx, []any{&from}, "SELECT clearing FROM longshore_kept")
@@ -25,13 +27,17 @@ func (x *Index) clear(ctx context.Context, on database.Beginner, h head, first u
 	if err != nil || from == notCleared {
 		return err
 	}
+	again := func(messages.Ref, int64) bool { return true }
 	if from > 0 { // of what was removed from the stream since, the rows are all that is left
-		from = max(from, place(first))
+		from = max(from, place(x.firstPlace(state)))
+		if len(state.First) > 1 {
+			again = func(run messages.Ref, first int64) bool { return isStored(run, first, state) }
+		}
 	}
 	at := messages.Ref{}
 	for place, more := int64(math.MinInt64), true; more; {
 		err := x.within(ctx, on, h, func(ctx context.Context, t *tx) (err error) {
-			at.Tenant, place, more, err = t.clearSome(ctx, at.Tenant, place, from)
+			at.Tenant, place, more, err = t.clearSome(ctx, at.Tenant, place, from, again)
 			return err
 		})
 		if err != nil {
@@ -73,8 +79,10 @@ func (x *Index) within(ctx context.Context, on database.Beginner, h head, do fun
 }
 
 // clearSome removes some of the runs whose first event is at a position or after it, those after a place in the order of
-// tenants and first events. It returns the place of the last.
-func (t *tx) clearSome(ctx context.Context, tenant string, place, from int64) (atTenant string, atPlace int64, more bool, err error) {
+// tenants and first events, if they can be made again. It returns the place of the last.
+func (t *tx) clearSome(
+	ctx context.Context, tenant string, place, from int64, again func(run messages.Ref, first int64) bool,
+) (atTenant string, atPlace int64, more bool, err error) {
 	var runs []*storedShare
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		s, err := scanShare(scan)
@@ -88,11 +96,13 @@ func (t *tx) clearSome(ctx context.Context, tenant string, place, from int64) (a
 		last := runs[len(runs)-1]
 		tenant, place = last.of.tenant, last.first
 	}
+	more = len(runs) == clearBatch
+	runs = slices.DeleteFunc(runs, func(s *storedShare) bool { return !again(messages.Ref{Tenant: s.of.tenant, Run: s.run}, s.first) })
 	sums := newSumChanges()
 	if err := t.removeStored(ctx, runs, sums); err != nil {
 		return tenant, place, false, err
 	}
-	return tenant, place, len(runs) == clearBatch, t.saveSums(ctx, sums)
+	return tenant, place, more, t.saveSums(ctx, sums)
 }
 
 // hold keeps others from writing until the transaction ends. What is added to a sum is added to what was read of it.

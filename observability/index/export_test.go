@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/database"
 )
@@ -44,7 +45,7 @@ func (x *Index) Apply(ctx context.Context, from, to uint64, events ...Placed) er
 	next.position = to
 	_, err = x.db.apply(ctx, x.db.Writes, h, next, events)
 	if err == nil {
-		x.position.Store(to)
+		x.reached(next)
 	}
 	return err
 }
@@ -82,7 +83,7 @@ func (x *Index) Clear(ctx context.Context, before func(*sql.DB)) error {
 	if err != nil {
 		return err
 	}
-	return x.clear(ctx, beginning{x.db.Writes, before}, h, 1)
+	return x.clear(ctx, beginning{x.db.Writes, before}, h, &events.State{First: events.Position{1}})
 }
 
 // beginning calls a function before each transaction.

@@ -52,15 +52,15 @@ type Index struct {
 	from *events.Store
 	db   *projection
 
-	ready    atomic.Bool   // the tables are there
-	leads    atomic.Bool   // this one applies
-	position atomic.Uint64 // applied, as far as is known here
-	last     atomic.Uint64 // stored, as far as is known here
-	wanted   atomic.Uint64 // the highest position that an answer here has waited for
+	ready    atomic.Bool                     // the tables are there
+	leads    atomic.Bool                     // this one applies
+	position atomic.Pointer[events.Position] // applied, as far as is known here
+	last     atomic.Uint64                   // stored, as far as is known here: the sum of the position
 
-	mu    sync.Mutex
-	err   error  // why nothing is applied, while that lasts
-	again func() // has the feed begin anew; nil: there is none
+	mu     sync.Mutex
+	err    error           // why nothing is applied, while that lasts
+	again  func()          // has the feed begin anew; nil: there is none
+	wanted events.Position // that answers here have waited for
 }
 
 // New returns the index of a place. A file is made; a PostgreSQL is only asked once Run runs, which waits for it.
@@ -75,7 +75,9 @@ func New(cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg, from: events.New(cfg.Bus), db: db}, nil
+	x := &Index{cfg: cfg, from: events.New(cfg.Bus), db: db}
+	x.position.Store(&events.Position{})
+	return x, nil
 }
 
 // Close ends the connections. Call it when Run has returned.
@@ -83,7 +85,7 @@ func (x *Index) Close() error { return x.db.Close() }
 
 // Behind is how many events are stored and not in the index, as of a second ago.
 func (x *Index) Behind() uint64 {
-	last, position := x.last.Load(), x.position.Load()
+	last, position := x.last.Load(), x.position.Load().Sum()
 	return last - min(position, last)
 }
 
@@ -100,13 +102,13 @@ func (x *Index) failure() error {
 func (x *Index) Run(ctx context.Context) error {
 	pause := firstPause
 	for ctx.Err() == nil {
-		before := x.position.Load()
+		before := x.position.Load().Sum()
 		err := x.keep(ctx)
 		x.leads.Store(false)
 		if ctx.Err() != nil {
 			break
 		}
-		if x.position.Load() != before {
+		if x.position.Load().Sum() != before {
 			pause = firstPause
 		}
 		if err != nil && !errors.Is(err, errMoved) {
@@ -209,11 +211,17 @@ func (x *Index) look(ctx context.Context) error {
 	return x.db.read(ctx, func(ctx context.Context, t *tx) error {
 		h, err := t.head(ctx)
 		if err == nil {
-			x.last.Store(state.Last)
-			x.position.Store(h.position)
+			x.last.Store(state.Last.Sum())
+			x.reached(h)
 		}
 		return err
 	})
+}
+
+// reached notes where the index is.
+func (x *Index) reached(h head) {
+	at := h.at()
+	x.position.Store(&at)
 }
 
 // settle returns where to continue. Rows of another stream are given up.
@@ -230,8 +238,8 @@ func (x *Index) settle(ctx context.Context, on database.Beginner) (head, error) 
 	if err != nil {
 		return head{}, err
 	}
-	x.last.Store(state.Last)
-	is := state.Created.UTC().Format(time.RFC3339Nano)
+	x.last.Store(state.Last.Sum())
+	is := state.Of
 	if h.stream != is {
 		if h.stream != "" {
 			x.cfg.Log.WarnContext(ctx, "the run index is of another stream: it is made again from the events")
@@ -242,17 +250,21 @@ func (x *Index) settle(ctx context.Context, on database.Beginner) (head, error) 
 		}
 		h = to
 	}
-	if h.position > 0 && h.position+1 < state.First {
-		x.cfg.Log.WarnContext(ctx, "events were removed before the run index had them", "position", h.position, "first", state.First)
+	for i, first := range state.First {
+		if at := h.at().At(i); at > 0 && at+1 < first {
+			x.cfg.Log.WarnContext(ctx, "events were removed before the run index had them", "position", h.position, "first", state.First.String())
+			break
+		}
 	}
-	x.position.Store(h.position)
-	return h, x.clear(ctx, on, h, state.First)
+	x.reached(h)
+	return h, x.clear(ctx, on, h, &state)
 }
 
 // feed applies the events after a head until ctx ends or something fails. Events that come one after the other share transactions:
 // one for each costs several times as much. Where the feed continues is stored with the rows, in the same transaction.
 func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
-	var events []placed
+	var found []placed
+	at := h.at()
 	retain := time.Now()
 	// What was erased may be in the log of the file still, also that of the process before.
 	unforgotten := true
@@ -261,26 +273,28 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 	defer end(nil)
 	x.onRebuild(func() { end(errRebuild) })
 	defer x.onRebuild(nil)
-	for batch, err := range x.from.Gathered(reading, h.position, x.gather()) {
+	for batch, err := range x.from.Gathered(reading, at, x.gather()) {
 		if err != nil {
 			return err
 		}
 		to := h
 		if len(batch) == 0 {
-			if to.position, err = x.idle(ctx, conn, h); err != nil {
+			if at, err = x.idle(ctx, conn, h); err != nil {
 				return err
 			}
 		}
-		events = events[:0]
+		found = found[:0]
+		at = at.Max(make(events.Position, x.from.Streams()))
 		for i := range batch {
-			for e := range batch[i].Events() {
-				events = append(events, newPlaced(e, batch[i].Position))
+			f := &batch[i]
+			for e := range f.Events() {
+				found = append(found, newPlaced(e, x.placeOf(f)))
 			}
-			to.position, to.asOf = batch[i].Position, batch[i].Time.UnixMicro()
-			x.last.Store(batch[i].Position + batch[i].Pending)
+			at[f.Stream], to.asOf = f.Seq, f.Time.UnixMicro()
+			x.last.Store(f.Position + f.Pending)
 		}
-		if to != h {
-			done, err := x.applyWithin(ctx, conn, h, to, events)
+		if to.moveTo(at); to != h {
+			done, err := x.applyWithin(ctx, conn, h, to, found)
 			if err != nil {
 				return err
 			}
@@ -288,9 +302,9 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 			texts.add(done.texts)
 			texts.all = texts.all || done.erased // blocks of theirs are gone
 			h = to
-			x.position.Store(h.position)
+			x.reached(h)
 		}
-		clear(events)
+		clear(found)
 		if err := x.gatherTexts(ctx, conn, h, &texts); err != nil {
 			return err
 		}
@@ -315,7 +329,11 @@ func (x *Index) onRebuild(again func()) {
 }
 
 func (x *Index) gather() events.Gather {
-	g := events.Gather{Within: gatherFor, Messages: maxBatch, Bytes: maxBatchBytes, Wanted: x.wanted.Load}
+	g := events.Gather{Within: gatherFor, Messages: maxBatch, Bytes: maxBatchBytes, Wanted: func() events.Position {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.wanted
+	}}
 	if x.db.Kind == database.Postgres {
 		g.Within = gatherForOthers
 	}
@@ -323,12 +341,11 @@ func (x *Index) gather() events.Gather {
 }
 
 // want has what is stored up to a position applied soon.
-func (x *Index) want(position uint64) {
-	for {
-		was := x.wanted.Load()
-		if was >= position || x.wanted.CompareAndSwap(was, position) {
-			return
-		}
+func (x *Index) want(position events.Position) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.wanted.Reaches(position) {
+		x.wanted = x.wanted.Max(position)
 	}
 }
 
@@ -339,9 +356,10 @@ func (x *Index) applyWithin(ctx context.Context, conn *sql.Conn, from, to head, 
 }
 
 // idle makes sure that the index still is where this one thinks, as nothing comes that would be applied. It returns where
-// to continue: when all events were removed, that is the end of the stream.
-func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint64, err error) {
-	err = x.db.transaction(ctx, conn, func(t *tx) error {
+// to continue: where all events of a stream were removed, that is its end.
+func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (events.Position, error) {
+	at := h.at()
+	err := x.db.transaction(ctx, conn, func(t *tx) error {
 		is, err := t.head(ctx)
 		if err == nil && is != h {
 			err = errMoved
@@ -349,17 +367,19 @@ func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint
 		return err
 	})
 	if err != nil {
-		return h.position, err
+		return at, err
 	}
 	state, err := x.from.State(ctx)
 	if err != nil {
-		return h.position, err
+		return at, err
 	}
-	x.last.Store(state.Last)
-	if state.First > state.Last {
-		return max(h.position, state.Last), nil
+	x.last.Store(state.Last.Sum())
+	for i, first := range state.First {
+		if first <= state.Last[i] { // all of it will come
+			state.Last[i] = 0
+		}
 	}
-	return h.position, nil
+	return at.Max(state.Last), nil
 }
 
 // begin goes to another head, and gives up the rows of runs whose first event is at a position or after it: they are removed before
@@ -443,7 +463,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 		if err := x.db.read(ctx, func(ctx context.Context, t *tx) (err error) { h, err = t.head(ctx); return err }); err != nil {
 			return err
 		}
-		err = x.db.begin(ctx, x.db.Writes, h, head{epoch: h.epoch + 1, stream: h.stream}, max(state.First, 1))
+		err = x.db.begin(ctx, x.db.Writes, h, head{epoch: h.epoch + 1, stream: h.stream}, x.firstPlace(&state))
 		if !errors.Is(err, errMoved) {
 			x.mu.Lock()
 			again := x.again
@@ -470,7 +490,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Last = state.Last
+	s.Last = state.Last.Sum()
 	x.want(state.Last)
 	if !x.ready.Load() {
 		s.Behind = s.Last
@@ -482,7 +502,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 			return err
 		}
 		s.Position, s.AsOf = h.position, time.UnixMicro(h.asOf).UTC()
-		s.Behind = s.Last - min(s.Last, s.Position)
+		s.Behind = h.at().Behind(state.Last)
 		if h.position == 0 {
 			s.AsOf = time.Time{}
 		}

@@ -58,8 +58,14 @@ type harbour struct {
 
 func newHarbour(tb testing.TB) *harbour {
 	tb.Helper()
+	return newHarbourOf(tb, 0)
+}
+
+// newHarbourOf has events in so many streams; 0: in as many as tests have.
+func newHarbourOf(tb testing.TB, streams int) *harbour {
+	tb.Helper()
 	h := &harbour{t: tb, nc: embeddedtest.Conn(tb, embeddedtest.Start(tb, embedded.Config{NATSAddr: embedded.NoListen}))}
-	if err := bus.Setup(tb.Context(), h.nc, bus.Streams{}); err != nil {
+	if err := bus.Setup(tb.Context(), h.nc, bus.Streams{Partitions: streams}); err != nil {
 		tb.Fatal(err)
 	}
 	var err error
@@ -80,7 +86,7 @@ func (h *harbour) publish(events ...messages.Event) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := h.js.Publish(h.t.Context(), e.Ref().EventSubject(e.Name()), body); err != nil {
+		if _, err := h.js.Publish(h.t.Context(), h.bus.Partitions(bus.StreamEvents).Subject(e.Ref(), e.Ref().EventSubject(e.Name())), body); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -44,8 +45,8 @@ func (x *Index) answer(ctx context.Context, lag *control.IndexLag, do func(conte
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotReady, err)
 		}
-		if h.position < state.Last {
-			lag.Behind = state.Last - h.position
+		if behind := h.at().Behind(state.Last); behind > 0 {
+			lag.Behind = behind
 			lag.AsOf = unstamp(&h.asOf)
 		}
 		return do(ctx, t)
@@ -53,21 +54,21 @@ func (x *Index) answer(ctx context.Context, lag *control.IndexLag, do func(conte
 }
 
 // catchUp waits a while until the index is at a position.
-func (x *Index) catchUp(ctx context.Context, last uint64) error {
+func (x *Index) catchUp(ctx context.Context, last events.Position) error {
 	x.want(last)
 	for end := time.Now().Add(catchUp); ; wait(ctx, catchUpEvery) {
-		position := x.position.Load()
-		if !x.leads.Load() && position < last { // others apply
+		position := *x.position.Load()
+		if !x.leads.Load() && !position.Reaches(last) { // others apply
 			err := x.db.read(ctx, func(ctx context.Context, t *tx) error {
 				h, err := t.head(ctx)
-				position = h.position
+				position = h.at()
 				return err
 			})
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotReady, err)
 			}
 		}
-		if position >= last || last-position > farBehind || time.Now().After(end) || ctx.Err() != nil {
+		if position.Reaches(last) || position.Behind(last) > farBehind || time.Now().After(end) || ctx.Err() != nil {
 			return nil //nolint:nilerr // the answer says how far it is
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/database"
 )
 
@@ -102,10 +104,43 @@ func searchNames() []string { return []string{"longshore_loose", "longshore_bits
 // head is where the index is. It changes only by compare-and-set.
 type head struct {
 	epoch    int64  // of the rows: a rebuild makes another one
-	stream   string // that they are of; empty: none yet
-	position uint64 // of the newest event in them
+	stream   string // that they are of, or streams; empty: none yet
+	position uint64 // of the newest event in them; in several streams the sum of the sequences in each
 	asOf     int64  // when that was stored
+	each     string // the position in several streams; empty in one
 }
+
+// at is where to continue.
+func (h *head) at() events.Position {
+	switch {
+	case h.position == 0:
+		return nil
+	case h.each == "":
+		return events.Position{h.position}
+	}
+	at, err := events.ParsePosition(h.each, strings.Count(h.each, ".")+1)
+	if err != nil { // it was read before
+		return nil
+	}
+	return at
+}
+
+// moveTo sets where to continue.
+func (h *head) moveTo(at events.Position) {
+	if h.position = at.Sum(); len(at) > 1 {
+		h.each = at.String()
+	}
+}
+
+// of is the stream as it is stored: with the position in each of several.
+func (h *head) of() string {
+	if h.each == "" {
+		return h.stream
+	}
+	return h.stream + positionMark + h.each
+}
+
+const positionMark = " at "
 
 // prepare makes the tables, changes those of an older version, or makes them again. It reports whether rows were given up.
 func (d *projection) prepare(ctx context.Context) (again bool, err error) {
@@ -190,6 +225,9 @@ func (t *tx) head(ctx context.Context) (head, error) {
 		return h, errors.New("the index is of an older version")
 	}
 	h.position = uint64(max(position, 0))
+	if h.stream, h.each, _ = strings.Cut(h.stream, positionMark); h.each != "" && h.at().Sum() != h.position {
+		return h, errors.New("the position of the index cannot be read")
+	}
 	return h, nil
 }
 
@@ -197,7 +235,7 @@ func (t *tx) head(ctx context.Context) (head, error) {
 func (t *tx) move(ctx context.Context, from, to head) error {
 	n, err := t.Exec(ctx, `UPDATE longshore_index SET epoch = ?, stream = ?, position = ?, as_of = ?
 		WHERE one = 1 AND version = ? AND epoch = ? AND stream = ? AND position = ?`,
-		to.epoch, to.stream, place(to.position), to.asOf, schema, from.epoch, from.stream, place(from.position))
+		to.epoch, to.of(), place(to.position), to.asOf, schema, from.epoch, from.of(), place(from.position))
 	if err == nil && n != 1 {
 		err = errMoved
 	}

@@ -208,7 +208,7 @@ func TestTreesOfEventsStoredOutOfOrder(t *testing.T) {
 func (h *hall) store(events []messages.Event) {
 	h.t.Helper()
 	for i := range events {
-		if _, err := h.nc.Request(events[i].Ref().EventSubject(events[i].Name()), record.AppendEvent(nil, &events[i]), 30*time.Second); err != nil {
+		if _, err := h.nc.Request(h.bus.Partitions(bus.StreamEvents).Subject(events[i].Ref(), events[i].Ref().EventSubject(events[i].Name())), record.AppendEvent(nil, &events[i]), 30*time.Second); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -315,7 +315,7 @@ func TestCollectorThatIsDownLosesNothing(t *testing.T) {
 		s.add(replied(1), ended(1, messages.StepCompleted), s.finished(1, ""))
 	}
 	h.collector.AwaitRefused(2)
-	if lag, ok, err := h.bus.Stream(bus.StreamEvents).Lag(t.Context(), "traces"); err != nil || !ok || lag.Messages == 0 {
+	if lag, ok, err := h.bus.Partitions(bus.StreamEvents).Lag(t.Context(), "traces"); err != nil || !ok || lag.Messages == 0 {
 		t.Errorf("lag: %+v, %v, %v; want some", lag, ok, err)
 	}
 	h.collector.Forget(2)

@@ -107,7 +107,7 @@ func Run(ctx context.Context, s settings.Audit, version string, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "ready", "http", at.String(), "dir", s.Dir, "position", store.Position())
+	log.InfoContext(ctx, "ready", "http", at.String(), "dir", s.Dir, "position", store.Position().Sum())
 	if ready != nil {
 		ready(at.String())
 	}
@@ -139,7 +139,7 @@ func register(m *observability.Metrics, a *audit.Auditor) error {
 	number := func(f func() uint64) func() float64 { return func() float64 { return float64(f()) } }
 	return errors.Join(
 		m.Gauge("audit_lag_events", "Messages of EVENTS that the auditor has not read.", number(a.Lag)),
-		m.Gauge("audit_position", "The sequence in EVENTS up to which all events are durably in the audit.", number(a.Position)),
+		m.Gauge("audit_position", "The sequence in EVENTS, or the sum of those in its several streams, up to which all events are durably in the audit.", number(a.Position)),
 		m.Gauge("audit_uncompared_runs", "Runs that ended and have not yet been compared with their logs.", number(a.Uncompared)),
 		m.Counter("audit_events_total", "Messages of EVENTS that the auditor has read.", number(a.Entries)),
 		m.Counter("audit_findings_total", "Runs whose events do not match their logs.", number(a.Findings)),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -186,12 +187,15 @@ func (s *store) copies(context.Context) []Finding {
 	}
 }
 
-// leaders looks at which servers lead the streams that have the logs of runs, if there are several.
+// leaders looks at which servers lead the streams that have the logs of runs, if there are several, and those that have their events.
 func (s *store) leaders(context.Context) []Finding {
-	const check = "leaders of logs"
+	return slices.Concat(s.leadersOf("leaders of logs", bus.StreamRuns), s.leadersOf("leaders of events", bus.StreamEvents))
+}
+
+func (s *store) leadersOf(check, stream string) []Finding {
 	of, leads := 0, map[string]int{}
 	for name, state := range s.streams {
-		if strings.HasPrefix(name, bus.StreamRuns+"_") && state.Cluster != nil && state.Cluster.Leader != "" {
+		if strings.HasPrefix(name, stream+"_") && state.Cluster != nil && state.Cluster.Leader != "" {
 			of++
 			leads[state.Cluster.Leader]++
 		}
@@ -201,7 +205,7 @@ func (s *store) leaders(context.Context) []Finding {
 	}
 	for server, n := range leads {
 		if n == of {
-			return []Finding{warn(check, "have some of them led elsewhere: `nats stream cluster balance`, or `nats stream cluster step-down RUNS_1`",
+			return []Finding{warn(check, "have some of them led elsewhere: `nats stream cluster balance`, or `nats stream cluster step-down "+stream+"_1`",
 				"%s leads all %d streams: that they are divided is of no use", server, of)}
 		}
 	}
@@ -343,7 +347,7 @@ func (s *store) room(context.Context) []Finding {
 		{bus.StreamTasks, "lanes", "raise max_consumers with `nats stream edit TASKS`: each tenant with tasks has one at each priority"},
 		{bus.StreamEvents, "watchers", "raise max_consumers with `nats stream edit EVENTS`, or have fewer clients follow events"},
 	} {
-		state := s.streams[c.stream]
+		state := s.fullest(c.stream)
 		if state == nil || state.Config.MaxConsumers <= 0 {
 			continue
 		}
@@ -351,4 +355,16 @@ func (s *store) room(context.Context) []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// fullest is the stream of a name, or that of several with the most consumers; nil: there is none.
+func (s *store) fullest(stream string) (most *bus.StreamState) {
+	for name, state := range s.streams {
+		if name == stream || strings.HasPrefix(name, stream+"_") {
+			if most == nil || state.State.Consumers > most.State.Consumers {
+				most = state
+			}
+		}
+	}
+	return most
 }

@@ -147,7 +147,7 @@ func (s *store) connect(ctx context.Context) bool {
 	}
 	want := s.wanted()
 	_ = s.ask(ctx, func(ctx context.Context) (err error) { // without an answer the streams are missed later
-		want.Partitions, err = bus.CountPartitions(ctx, s.nc)
+		want.Division, err = bus.FindDivision(ctx, s.nc)
 		return err
 	})
 	s.inspect, err = bus.NewInspector(s.nc, want)

@@ -60,8 +60,8 @@ func divide(tb testing.TB, s *embedded.Servers) {
 		tb.Fatal(err)
 	}
 	defer nc.Close()
-	has, err := bus.CountPartitions(tb.Context(), nc)
-	if err == nil && has == 0 {
+	has, err := bus.FindDivision(tb.Context(), nc)
+	if err == nil && has[bus.StreamRuns] == 0 {
 		err = bus.Setup(tb.Context(), nc, bus.Streams{Partitions: n})
 	}
 	if err != nil {

@@ -74,12 +74,12 @@ func OpenNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
 	return Open(tb, Start(tb), bus.Config{})
 }
 
-// OpenDivided is OpenNew with the logs of runs in n streams.
+// OpenDivided is OpenNew with the logs and the events of runs in n streams each.
 func OpenDivided(tb testing.TB, n int) (*bus.Bus, *nats.Conn) {
 	tb.Helper()
 	nc := Connect(tb, Start(tb))
-	if has, err := bus.CountPartitions(Context(tb), nc); err == nil && has > 0 {
-		n = has // the variable of embeddedtest says how many
+	if has, err := bus.FindDivision(Context(tb), nc); err == nil && has[bus.StreamRuns] > 0 {
+		n = has[bus.StreamRuns] // the variable of embeddedtest says how many
 	}
 	if err := bus.Setup(Context(tb), nc, bus.Streams{Partitions: n}); err != nil {
 		tb.Fatal(err)
@@ -93,6 +93,46 @@ func LogIn(b *bus.Bus, run messages.Ref) string { return b.Partitions(bus.Stream
 // LogAt is where entries of a run are published.
 func LogAt(b *bus.Bus, run messages.Ref) string {
 	return b.Partitions(bus.StreamRuns).Subject(run, run.LogSubject())
+}
+
+// EventsIn is the stream that has the events of a run.
+func EventsIn(b *bus.Bus, run messages.Ref) string { return b.Partitions(bus.StreamEvents).NameOf(run) }
+
+// EventStreams are the streams that have events.
+func EventStreams(tb testing.TB, nc *nats.Conn) []string {
+	tb.Helper()
+	d, err := bus.FindDivision(Context(tb), nc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var names []string
+	for i := range d[bus.StreamEvents] {
+		names = append(names, bus.PartitionName(bus.StreamEvents, i, d[bus.StreamEvents]))
+	}
+	return names
+}
+
+// PositionOf is the position after so many messages of the stream of a run, and before the first of the others.
+func PositionOf(b *bus.Bus, run messages.Ref, seq uint64) events.Position {
+	all := b.Partitions(bus.StreamEvents)
+	at := make(events.Position, len(all.Names()))
+	at[slices.Index(all.Names(), all.NameOf(run))] = seq
+	return at
+}
+
+// EventsAt is where a message is published that is stored under the subject of an event; another subject is itself.
+func EventsAt(tb testing.TB, nc *nats.Conn, subject string) string {
+	tb.Helper()
+	d, err := bus.FindDivision(Context(tb), nc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	run, ok := messages.RunOfEvent(subject)
+	if !ok {
+		return subject
+	}
+	n := d[bus.StreamEvents]
+	return bus.PartitionSubject(subject, bus.PartitionOf(run, n), n)
 }
 
 // Logs returns the logs of a bus.
@@ -194,7 +234,7 @@ func PublishRaw(tb testing.TB, nc *nats.Conn, run messages.Ref, es ...messages.E
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if _, err := NewJetStream(tb, nc).Publish(Context(tb), run.EventSubject(e.Name()), body); err != nil {
+		if _, err := NewJetStream(tb, nc).Publish(Context(tb), EventsAt(tb, nc, run.EventSubject(e.Name())), body); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ func (st *Store) AnnounceTo(ctx context.Context, tenant, name string, data any) 
 		return fmt.Errorf("announce %s: %w", name, context.Cause(ctx))
 	}
 	for n := range maxAnnounces {
-		last, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventFilter()})
+		last, ok, err := st.of(run).Get(ctx, bus.Lookup{Last: run.EventFilter()})
 		if err != nil {
 			return fmt.Errorf("announce %s: %w", name, err)
 		}
@@ -57,7 +57,7 @@ func (st *Store) AnnounceTo(ctx context.Context, tenant, name string, data any) 
 		if err != nil {
 			return fmt.Errorf("encode event %s: %w", name, err)
 		}
-		m := &nats.Msg{Subject: run.EventSubject(name), Data: encoded, Header: nats.Header{
+		m := &nats.Msg{Subject: st.bus.Partitions(bus.StreamEvents).Subject(run, run.EventSubject(name)), Data: encoded, Header: nats.Header{
 			bus.HeaderMsgID: {run.Tenant + "." + e.ID}, bus.HeaderExpectFor: {run.EventFilter()},
 		}}
 		bus.Expect(m, last.Seq)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,10 +43,12 @@ func (e *RunEnd) Finished() (d *messages.RunFinished, ok bool) {
 }
 
 // RunEnds hands the end of each run to take, at least once, until ctx ends. One consumer is shared by all dispatchers;
-// an end whose take failed comes again.
+// an end whose take failed comes again. It is called for one end at a time.
 func (st *Store) RunEnds(ctx context.Context, take func(context.Context, RunEnd) error) error {
+	var one sync.Mutex
+	all := st.bus.Partitions(bus.StreamEvents)
 	p := bus.Puller{
-		Bus: st.bus, Stream: bus.StreamEvents, Most: endsFetched,
+		Bus: st.bus, Most: endsFetched,
 		Config: jetstream.ConsumerConfig{
 			Durable: bus.ConsumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
@@ -53,16 +56,18 @@ func (st *Store) RunEnds(ctx context.Context, take func(context.Context, RunEnd)
 		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			ok := true
 			for m := range msgs {
-				ok = st.takeEnd(ctx, m, take) && ok
+				one.Lock()
+				ok = st.takeEnd(ctx, all, m, take) && ok
+				one.Unlock()
 			}
 			return ok
 		},
 	}
-	return p.Run(ctx)
+	return p.RunAcross(ctx, all)
 }
 
-func (st *Store) takeEnd(ctx context.Context, m jetstream.Msg, take func(context.Context, RunEnd) error) bool {
-	if run, named := messages.RunOfEvent(m.Subject()); named {
+func (st *Store) takeEnd(ctx context.Context, in bus.Partitions, m jetstream.Msg, take func(context.Context, RunEnd) error) bool {
+	if run, named := messages.RunOfEvent(m.Subject()); named && !isStray(in, m) {
 		if err := take(ctx, RunEnd{run, m.Data()}); err != nil {
 			if ctx.Err() == nil {
 				st.bus.Log().WarnContext(ctx, "take the end of a run", "subject", m.Subject(), "err", err)
@@ -75,6 +80,15 @@ func (st *Store) takeEnd(ctx context.Context, m jetstream.Msg, take func(context
 		st.bus.Log().DebugContext(ctx, "ack the end of a run", "err", err)
 	}
 	return true
+}
+
+// isStray reports whether a message of a consumer is in a stream in which its run is not.
+func isStray(in bus.Partitions, m jetstream.Msg) bool {
+	if !in.Divided() {
+		return false
+	}
+	meta, err := m.Metadata()
+	return err != nil || !in.OwnsSubject(meta.Stream, m.Subject())
 }
 
 // endAgain is when an end comes again that could not be taken: the later the more often that was tried.

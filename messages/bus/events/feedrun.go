@@ -18,12 +18,12 @@ func (st *Store) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, e
 			return
 		}
 		p := bus.Page{Seq: 1, Next: run.EventFilter(), Batch: bus.NextPages, Bytes: bus.PageBytes}
-		for m, err := range st.bus.Stream(bus.StreamEvents).ScanPages(ctx, p) {
+		for m, err := range st.of(run).ScanPages(ctx, p) {
 			if err != nil {
 				yield(Fed{}, fmt.Errorf("read events of %s: %w", run, err))
 				return
 			}
-			if !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, 0, st.bus}, nil) {
+			if !yield(Fed{Position: m.Seq, Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data, bus: st.bus}, nil) {
 				return
 			}
 		}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages/bus"
 )
@@ -22,20 +21,22 @@ type Gather struct {
 	Messages int
 	Bytes    int // of their data; the message that reaches it is the last
 	// Wanted, if set, is a position that is waited for: a batch that reaches it is yielded soon. What was yielded before is not wanted.
-	Wanted func() uint64
+	Wanted func() Position
 }
 
 // Gathered is Feed for a caller to whom each round costs much, such as a transaction: it yields what has come together. What comes
 // after a while without messages is yielded at once. Nothing for five seconds is yielded as an empty slice. The slice is valid until the
 // caller asks for more. Of the messages only Pending of the last one is of interest.
-func (st *Store) Gathered(ctx context.Context, after uint64, g Gather) iter.Seq2[[]Fed, error] {
+func (st *Store) Gathered(ctx context.Context, after Position, g Gather) iter.Seq2[[]Fed, error] {
 	return func(yield func([]Fed, error) bool) {
-		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: bus.EveryEvent, Strict: true, Room: bus.FollowRoom, Last: after}
-		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
+		t, err := st.from(after)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		defer t.Close()
 		var batch []Fed
 		for {
-			var err error
 			if batch, err = st.gather(ctx, t, g, batch[:0]); err != nil {
 				yield(nil, err)
 				return
@@ -50,9 +51,9 @@ func (st *Store) Gathered(ctx context.Context, after uint64, g Gather) iter.Seq2
 
 // gather waits for a first message and adds those that come with it. That a message follows is no reason to wait for it: only the
 // time decides, so no message waits for one that never comes.
-func (st *Store) gather(ctx context.Context, t *bus.Tail, g Gather, batch []Fed) ([]Fed, error) {
+func (st *Store) gather(ctx context.Context, t *across, g Gather, batch []Fed) ([]Fed, error) {
 	began, size := time.Now(), 0
-	until, before := began.Add(gatherIdle), t.Last
+	until, before := began.Add(gatherIdle), slices.Clone(t.at)
 	for {
 		wait := until
 		if soon := time.Now().Add(gatherWanted); len(batch) > 0 && g.Wanted != nil && soon.Before(until) {
@@ -64,7 +65,7 @@ func (st *Store) gather(ctx context.Context, t *bus.Tail, g Gather, batch []Fed)
 		case err != nil:
 			return nil, err
 		default:
-			batch = append(batch, Fed{m.Seq, m.Subject, m.Time, m.Data, m.Pending, st.bus})
+			batch = append(batch, st.fed(m, t.at))
 			size += len(m.Data)
 			until = began.Add(g.Within)
 		}
@@ -74,7 +75,7 @@ func (st *Store) gather(ctx context.Context, t *bus.Tail, g Gather, batch []Fed)
 		if g.Wanted == nil || len(batch) == 0 {
 			continue
 		}
-		if wanted := g.Wanted(); wanted > before && wanted <= t.Last {
+		if wanted := g.Wanted(); !before.Reaches(wanted) && t.at.Reaches(wanted) {
 			return batch, nil
 		}
 	}

@@ -22,7 +22,7 @@ type Hub struct {
 	Linger time.Duration
 
 	from   *Store
-	tail   bus.Tail      // what it follows
+	tail   bus.Tail      // how it reads each stream
 	wanted chan struct{} // has an element when a watcher has come that the hub is to follow for
 
 	mu       sync.Mutex
@@ -47,7 +47,7 @@ func (st *Store) NewHub() *Hub { return st.newHub(bus.EveryEvent) }
 
 func (st *Store) newHub(filter string, also ...string) *Hub {
 	return &Hub{
-		Linger: hubLinger, from: st, tail: bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: filter, Also: also, Strict: true, Room: bus.FollowRoom},
+		Linger: hubLinger, from: st, tail: bus.Tail{Filter: filter, Also: also, Strict: true, Room: bus.FollowRoom},
 		wanted: make(chan struct{}, 1), ready: make(chan struct{}),
 		watchers: map[messages.Ref]map[*hubTail]struct{}{},
 	}
@@ -56,9 +56,7 @@ func (st *Store) newHub(filter string, also ...string) *Hub {
 // Run follows the events while there are watchers, until ctx ends. Watchers that are left then get ctx's cause. It begins to follow at
 // once: an error says that it may not.
 func (h *Hub) Run(ctx context.Context) error {
-	t := h.tail
-	defer t.Close()
-	err := h.serve(ctx, &t)
+	err := h.serve(ctx)
 	h.end(err)
 	if ctx.Err() != nil {
 		return nil
@@ -66,17 +64,24 @@ func (h *Hub) Run(ctx context.Context) error {
 	return fmt.Errorf("follow events: %w", err)
 }
 
-func (h *Hub) serve(ctx context.Context, t *bus.Tail) error {
+// reader reads what comes from now on, or all that is stored.
+func (h *Hub) reader(from jetstream.DeliverPolicy) *across {
+	t := h.tail
+	t.Start.DeliverPolicy = from
+	return h.from.across(t, nil)
+}
+
+func (h *Hub) serve(ctx context.Context) error {
 	for {
-		t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverNewPolicy
+		t := h.reader(jetstream.DeliverNewPolicy)
 		if err := t.Begin(ctx); err != nil {
+			t.Close()
 			return err
 		}
 		h.begin()
 		if err := h.follow(ctx, t); err != nil {
 			return err
 		}
-		t.Close()
 		select {
 		case <-h.wanted:
 		case <-ctx.Done():
@@ -85,20 +90,22 @@ func (h *Hub) serve(ctx context.Context, t *bus.Tail) error {
 	}
 }
 
-// follow gives what comes until there has been no watcher for a while.
-func (h *Hub) follow(ctx context.Context, t *bus.Tail) error {
+// follow gives what comes until there has been no watcher for a while. It closes the reader.
+func (h *Hub) follow(ctx context.Context, t *across) error {
+	defer func() { t.Close() }()
 	for !h.rest() {
 		m, err := t.Next(ctx, time.Now().Add(h.Linger))
 		switch {
 		case errors.Is(err, bus.ErrNothing):
 		case errors.Is(err, bus.ErrAhead): // watchers know what they have had of the events that are there now
-			t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
+			t.Close()
+			t = h.reader(jetstream.DeliverAllPolicy)
 		case err != nil:
 			return err
 		default:
 			h.pending.Store(m.Pending)
-			if run, ok := messages.RunOfEvent(m.Subject); ok {
-				h.give(run, m)
+			if run, ok := messages.RunOfEvent(m.Subject); ok && !m.stray {
+				h.give(run, m.TailMessage)
 			}
 		}
 	}
@@ -310,7 +317,7 @@ func (w *hubTail) read(ctx context.Context) error {
 	p := bus.Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: bus.PageBytes}
 	err := w.hub.from.bus.Retry(ctx, func(ctx context.Context) error {
 		w.ready = w.ready[:0]
-		last, pending, _, err := w.hub.from.bus.Stream(bus.StreamEvents).ReadPage(ctx, p, func(m bus.Message, err error) bool {
+		last, pending, _, err := w.hub.from.of(w.run).ReadPage(ctx, p, func(m bus.Message, err error) bool {
 			if err == nil {
 				w.ready = append(w.ready, bus.TailMessage{Message: m})
 			}

@@ -228,7 +228,7 @@ func (st *Store) eventsByPages(ctx context.Context, tenant string, since time.Ti
 		}
 		for more := true; more; {
 			page, err := st.bus.Pages()(ctx, &r)
-			if err == nil && page.More && page.Next <= r.After {
+			if err == nil && !r.Follow(page) && page.More {
 				err = errors.New("a page does not advance")
 			}
 			if err != nil {
@@ -245,7 +245,7 @@ func (st *Store) eventsByPages(ctx context.Context, tenant string, since time.Ti
 					return
 				}
 			}
-			r.After, more = page.Next, page.More
+			more = page.More
 		}
 	}
 }

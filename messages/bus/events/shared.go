@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,39 +25,58 @@ const (
 
 // Shared are the events of all runs, for processes that share the work: each event is handed to one of them.
 type Shared struct {
-	puller bus.Puller
-
-	cons jetstream.Consumer
+	in      bus.Partitions
+	pullers []*bus.Puller // one for each stream
+	cons    []jetstream.Consumer
 }
 
 // Share makes the durable consumer of that name, unless it is there. Who makes it gets the events that are
 // published from then on: events before that were not missed. The position is the server's and stays when all who
 // share are gone. A consumer of an older version, whose events are acknowledged one by one, is replaced by one that begins with new events.
 func (st *Store) Share(ctx context.Context, name string) (*Shared, error) {
-	s := &Shared{puller: bus.Puller{
-		Bus: st.bus, Stream: bus.StreamEvents, Most: sharedFetched,
-		Config: jetstream.ConsumerConfig{
-			Durable: name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckAllPolicy,
-			AckWait: sharedAckWait, MaxDeliver: -1, MaxAckPending: sharedPending,
-		},
-	}}
-	var err error
-	if s.cons, err = s.puller.Consumer(ctx); bus.Refused(err, bus.CodeConsumerDiffers) {
-		if err := st.bus.Call(ctx, "CONSUMER.DELETE."+bus.StreamEvents+"."+name, nil, nil); err != nil && !bus.Refused(err, bus.CodeNoConsumer) {
-			return nil, fmt.Errorf("replace consumer %s: %w", name, err)
+	s := &Shared{in: st.bus.Partitions(bus.StreamEvents)}
+	for _, stream := range s.in.Names() {
+		p := &bus.Puller{
+			Bus: st.bus, Stream: stream, Most: sharedFetched,
+			Config: jetstream.ConsumerConfig{
+				Durable: name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckAllPolicy,
+				AckWait: sharedAckWait, MaxDeliver: -1, MaxAckPending: sharedPending,
+			},
 		}
-		s.cons, err = s.puller.Consumer(ctx)
+		cons, err := p.Consumer(ctx)
+		if bus.Refused(err, bus.CodeConsumerDiffers) {
+			if err := st.bus.Call(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, nil); err != nil && !bus.Refused(err, bus.CodeNoConsumer) {
+				return nil, fmt.Errorf("replace consumer %s: %w", name, err)
+			}
+			cons, err = p.Consumer(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.pullers, s.cons = append(s.pullers, p), append(s.cons, cons)
 	}
-	return s, err
+	return s, nil
 }
 
-// Run hands events to take until ctx ends, those of a bundle one by one; one goroutine calls it. Events are acknowledged together after take has returned for the last of
+// Run hands events to take until ctx ends, those of a bundle one by one; it is called for one at a time. Events are acknowledged together after take has returned for the last of
 // them, at the latest when the fetch that brought them ends, after 5 s. One who is killed before that leaves them to another: again says that an event was delivered
 // before and may have been processed. Where several share, an acknowledgement is also for the older events that others have in hand: of
-// those who are killed then, these are lost, at most 256 each. What is not an event of its subject's run is counted and passed over.
+// those who are killed then, these are lost, at most 256 each of each stream. What is not an event of its subject's run is counted and passed over.
 func (s *Shared) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
-	p := s.puller // several may run at once
-	p.Take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+	var one sync.Mutex
+	var following sync.WaitGroup
+	for i, of := range s.pullers {
+		p := *of // several may run at once
+		p.Take = s.takes(&p, &one, take)
+		following.Go(func() { p.Follow(ctx, s.cons[i]) })
+	}
+	following.Wait()
+	return nil
+}
+
+// takes is how the messages of one stream are taken.
+func (s *Shared) takes(p *bus.Puller, one *sync.Mutex, take func(e messages.Event, again bool)) func(context.Context, <-chan jetstream.Msg) bool {
+	return func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 		var last jetstream.Msg // that is not acknowledged
 		var acked time.Time
 		n := 0
@@ -65,15 +85,19 @@ func (s *Shared) Run(ctx context.Context, take func(e messages.Event, again bool
 				return
 			}
 			if err := last.Ack(); err != nil {
-				s.puller.Bus.Log().DebugContext(ctx, "ack events", "consumer", s.puller.Config.Durable, "err", err) // they come again
+				p.Bus.Log().DebugContext(ctx, "ack events", "consumer", p.Config.Durable, "err", err) // they come again
 			}
 			last, n, acked = nil, 0, time.Now()
 		}
 		defer ack()
 		for m := range msgs {
 			meta, err := m.Metadata()
-			for e := range s.puller.Bus.Each(bus.Message{Subject: m.Subject(), Data: m.Data()}) {
-				take(e, err == nil && meta.NumDelivered > 1)
+			if s.in.OwnsSubject(p.Stream, m.Subject()) {
+				one.Lock()
+				for e := range p.Bus.Each(bus.Message{Subject: m.Subject(), Data: m.Data()}) {
+					take(e, err == nil && meta.NumDelivered > 1)
+				}
+				one.Unlock()
 			}
 			last = m
 			if n++; n == sharedTogether || time.Since(acked) > sharedWithin {
@@ -82,6 +106,4 @@ func (s *Shared) Run(ctx context.Context, take func(e messages.Event, again bool
 		}
 		return true
 	}
-	p.Follow(ctx, s.cons)
-	return nil
 }

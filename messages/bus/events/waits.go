@@ -16,18 +16,18 @@ import (
 // nothing has come for a second.
 func (st *Store) Waits(ctx context.Context) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
-		t := &bus.Tail{
-			Bus: st.bus, Stream: bus.StreamEvents, Room: bus.FollowRoom,
+		tail := bus.Tail{
+			Room:   bus.FollowRoom,
 			Filter: "events.*.*." + messages.EventRunWaiting, Also: []string{"events.*.*." + messages.EventRunResumed},
 		}
-		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
-		st.feed(ctx, t, yield)
+		tail.Start.DeliverPolicy = jetstream.DeliverAllPolicy
+		st.feed(ctx, st.across(tail, nil), yield)
 	}
 }
 
 // HasEnded reports whether the event run_finished of a run is stored.
 func (st *Store) HasEnded(ctx context.Context, run messages.Ref) (bool, error) {
-	_, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := st.of(run).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}

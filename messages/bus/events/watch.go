@@ -51,7 +51,7 @@ func (st *Store) WatchPatiently(ctx context.Context, run messages.Ref, patience 
 		if st.bus.Pages() != nil {
 			return &pageTail{from: st, run: run}
 		}
-		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: run.EventFilter(), Room: watchRoom}
+		t := &bus.Tail{Bus: st.bus, Stream: st.bus.Partitions(bus.StreamEvents).NameOf(run), Filter: run.EventFilter(), Room: watchRoom}
 		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 		return t
 	})
@@ -196,5 +196,5 @@ func (w *watching) expired(ctx context.Context) (bool, error) {
 	if p, ok := w.tail.(*pageTail); ok {
 		return p.expired, nil
 	}
-	return w.from.eventsExpired(ctx)
+	return w.from.eventsExpired(ctx, w.run)
 }

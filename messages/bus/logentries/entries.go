@@ -118,7 +118,7 @@ func (st *Store) AwaitEnd(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
-	t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: run.EventSubject(messages.EventRunFinished), Room: logsRoom}
+	t := &bus.Tail{Bus: st.bus, Stream: st.bus.Partitions(bus.StreamEvents).NameOf(run), Filter: run.EventSubject(messages.EventRunFinished), Room: logsRoom}
 	t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 	defer t.Close()
 	for {

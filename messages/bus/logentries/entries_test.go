@@ -194,7 +194,7 @@ func TestAwaitEnd(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	done := make(chan error, 1)
 	go func() { done <- logentries.New(b).AwaitEnd(bustest.Context(t), bustest.Run()) }()
-	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), bustest.Run().EventSubject(messages.EventRunFinished), []byte("junk")); err != nil {
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), bustest.EventsAt(t, nc, bustest.Run().EventSubject(messages.EventRunFinished)), []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 1, messages.EventStepStart), bustest.Event(bustest.Run(), 2, messages.EventRunFinished))

@@ -27,13 +27,21 @@ func (rt *Retention) Known(ctx context.Context, tenant string) ([]string, error)
 		}
 		ids[run.Run] = true
 	}
+	for _, name := range []string{messages.EventRunQueued, messages.EventRunFinished} {
+		for run, err := range rt.bus.Partitions(bus.StreamEvents).Runs(ctx, "events."+tenant+".*."+name) {
+			if err != nil {
+				return nil, fmt.Errorf("list the runs of tenant %s in %s: %w", tenant, bus.StreamEvents, err)
+			}
+			if run.Run != messages.NoRun {
+				ids[run.Run] = true
+			}
+		}
+	}
 	for at, token := range map[place]int{
-		{bus.StreamEvents, "events." + tenant + ".*." + messages.EventRunQueued}:   2,
-		{bus.StreamEvents, "events." + tenant + ".*." + messages.EventRunFinished}: 2,
-		{bus.StreamDead, "dead." + tenant + ".*.*"}:                                3,
-		{bus.StreamDead, "dead." + tenant + ".*.*." + messages.DeadTicket + ".*"}:  3,
-		{bus.StreamTasks, "lanes.*.*." + tenant + ".*"}:                            4,
-		{bus.StreamTasks, "sched.task." + tenant + ".*.start"}:                     3,
+		{bus.StreamDead, "dead." + tenant + ".*.*"}:                               3,
+		{bus.StreamDead, "dead." + tenant + ".*.*." + messages.DeadTicket + ".*"}: 3,
+		{bus.StreamTasks, "lanes.*.*." + tenant + ".*"}:                           4,
+		{bus.StreamTasks, "sched.task." + tenant + ".*.start"}:                    3,
 	} {
 		for subject, err := range rt.bus.Stream(at.stream).Subjects(ctx, at.filter) {
 			if err != nil {
@@ -63,7 +71,7 @@ func (rt *Retention) Erase(ctx context.Context, run messages.Ref) error {
 		{bus.StreamBatches, "batches." + of + "*.line." + run.Run},
 		{bus.StreamBatches, "batches." + of + "*.done." + run.Run},
 		{bus.StreamLogs, run.LogEntriesSubject()},
-		{bus.StreamEvents, run.EventFilter()},
+		{rt.bus.Partitions(bus.StreamEvents).NameOf(run), run.EventFilter()},
 	} {
 		if err := rt.overwrite(ctx, at); err != nil {
 			return err
@@ -79,13 +87,16 @@ func (rt *Retention) EraseRest(ctx context.Context, tenant string) error {
 	if err := strict.CheckToken("tenant", tenant); err != nil {
 		return err
 	}
-	for _, at := range []place{
+	places := []place{
 		{bus.StreamDead, "dead." + tenant + ".>"},
 		{bus.StreamWebhooks, "webhooks." + tenant + ".>"},
 		{bus.StreamBatches, "batches." + tenant + ".>"},
 		{bus.StreamLogs, "logs." + tenant + ".*"},
-		{bus.StreamEvents, "events." + tenant + ".*." + feedback},
-	} {
+	}
+	for _, name := range rt.bus.Partitions(bus.StreamEvents).Names() {
+		places = append(places, place{name, "events." + tenant + ".*." + feedback})
+	}
+	for _, at := range places {
 		if err := rt.overwrite(ctx, at); err != nil {
 			return err
 		}
@@ -110,7 +121,8 @@ const feedback = "feedback" // the event that is about a run and stands beside i
 
 // Unsay removes what people have said about runs, which stands beside their events. The function reports whether a message is about one of them.
 func (rt *Retention) Unsay(ctx context.Context, tenant string, is func(event []byte) bool) error {
-	return rt.each(ctx, place{bus.StreamEvents, messages.Ref{Tenant: tenant, Run: messages.NoRun}.EventSubject(feedback)}, is)
+	beside := messages.Ref{Tenant: tenant, Run: messages.NoRun}
+	return rt.each(ctx, place{rt.bus.Partitions(bus.StreamEvents).NameOf(beside), beside.EventSubject(feedback)}, is)
 }
 
 // overwrite removes the messages of a filter, one by one: their bytes are overwritten on the disks of the servers, which a purge leaves there until

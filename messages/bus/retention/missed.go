@@ -45,7 +45,7 @@ func (rt *Retention) keepLookingForMissed(ctx context.Context, keep time.Duratio
 // ago: its own end expired before its turn, or was never stored. It reads the headers of the entries that are older
 // than that, which are those of runs that have not ended, unless there is something to purge.
 func (rt *Retention) PurgeMissed(ctx context.Context, keep time.Duration) (purged int, err error) {
-	l, ok, err := rt.bus.Stream(bus.StreamEvents).Lag(ctx, consumerRetention)
+	l, ok, err := rt.bus.Partitions(bus.StreamEvents).Lag(ctx, consumerRetention)
 	if err != nil || !ok { // without the consumer it is not known what is still to come
 		return 0, err
 	}

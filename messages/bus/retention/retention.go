@@ -20,7 +20,7 @@ const (
 	consumerRetention = "retention"
 	// How long the ends that are due next stay unlooked at; a shorter retention takes effect then.
 	maxRetentionWait = time.Hour
-	// How many ends are in hand at once, of all dispatchers together: those that are being purged, and the
+	// How many ends of a stream are in hand at once, of all dispatchers together: those that are being purged, and the
 	// next that are not due. Each of the latter is delivered again every maxRetentionWait.
 	endsHeld = 512
 	// How many runs one dispatcher purges at once. Each waits for the answer to one request before it makes the next, so
@@ -50,15 +50,16 @@ func (rt *Retention) Purged() (all, missed uint64) {
 // crash, finds nothing. A run whose end is no longer among the events is found by a second look at the oldest logs.
 func (rt *Retention) Retain(ctx context.Context, keep time.Duration) error {
 	rt.keep.Store(int64(keep))
+	ends := rt.bus.Partitions(bus.StreamEvents)
 	p := bus.Puller{
-		Bus: rt.bus, Stream: bus.StreamEvents, Most: endsHeld,
+		Bus: rt.bus, Most: endsHeld,
 		Config: jetstream.ConsumerConfig{
 			Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: endsHeld, MaxDeliver: -1,
 		},
 		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			var purging errgroup.Group
-			purging.SetLimit(purgesAtOnce)
+			purging.SetLimit(max(1, purgesAtOnce/len(ends.Names())))
 			for m := range msgs {
 				purging.Go(func() error {
 					rt.retire(ctx, m, keep)
@@ -70,7 +71,7 @@ func (rt *Retention) Retain(ctx context.Context, keep time.Duration) error {
 		},
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.Run(ctx) })
+	group.Go(func() error { return p.RunAcross(ctx, ends) })
 	group.Go(func() error { rt.keepLookingForMissed(ctx, keep); return nil })
 	return group.Wait()
 }
@@ -88,7 +89,8 @@ func (rt *Retention) retire(ctx context.Context, m jetstream.Msg, keep time.Dura
 		return
 	}
 	var e messages.Event
-	if json.Unmarshal(m.Data(), &e) != nil || m.Subject() != e.Ref().EventSubject(messages.EventRunFinished) || e.Ref().Check() != nil {
+	if json.Unmarshal(m.Data(), &e) != nil || m.Subject() != e.Ref().EventSubject(messages.EventRunFinished) || e.Ref().Check() != nil ||
+		!rt.bus.Partitions(bus.StreamEvents).Owns(meta.Stream, e.Ref()) {
 		rt.bus.Foreign()
 	} else if err := rt.Purge(ctx, e.Ref()); err != nil {
 		if ctx.Err() == nil {
@@ -150,7 +152,7 @@ func (rt *Retention) Overdue(ctx context.Context) (time.Duration, error) {
 	if keep == 0 {
 		return 0, nil
 	}
-	l, _, err := rt.bus.Stream(bus.StreamEvents).Lag(ctx, consumerRetention)
+	l, _, err := rt.bus.Partitions(bus.StreamEvents).Lag(ctx, consumerRetention)
 	if err != nil || l.Oldest.IsZero() {
 		return 0, err
 	}

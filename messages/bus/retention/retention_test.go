@@ -280,7 +280,7 @@ func TestPurgeMissed(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- kept.Retain(ctx, time.Hour) }()
 	for {
-		if _, ok, err := b.Stream(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
+		if _, ok, err := b.Partitions(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
@@ -306,7 +306,7 @@ func TestPurgeMissed(t *testing.T) {
 		}
 	}
 	for { // the server counts what is stored for a consumer a moment later; ends in question are older than a minute
-		if l, _, err := b.Stream(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
+		if l, _, err := b.Partitions(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
 			t.Fatal(err)
 		} else if l.Messages == 1 {
 			break
@@ -334,7 +334,7 @@ func TestOverdue(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- kept.Retain(ctx, keep) }()
 		for { // until it has taken the end, or has made the consumer again for another retention
-			if l, ok, err := b.Stream(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
+			if l, ok, err := b.Partitions(bus.StreamEvents).Lag(bustest.Context(t), "retention"); err != nil {
 				t.Fatal(err)
 			} else if ok && l.Messages == 1 {
 				break

@@ -57,6 +57,6 @@ func (b *bundle) seal(o *outbox) letter {
 		body = append(append(body, "[,"[min(i, 1)]), l.body...)
 	}
 	return letter{
-		subject: o.run.EventSubject(messages.NameBundle), id: o.ids + b.first + "-" + b.last, body: append(body, ']'), trace: b.letters[0].trace,
+		subject: o.subject(messages.NameBundle), id: o.ids + b.first + "-" + b.last, body: append(body, ']'), trace: b.letters[0].trace,
 	}
 }

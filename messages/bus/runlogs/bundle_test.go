@@ -20,11 +20,13 @@ import (
 // subjects are the names in the subjects of what is stored, in its order, with the ids of the messages.
 func subjects(t *testing.T, nc *nats.Conn) (names, ids []string, largest int) {
 	t.Helper()
-	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
+	all := bustest.EventStreams(t, nc)
+	in := all[bus.PartitionOf(bustest.Run(), len(all))]
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seq := uint64(1); seq <= bustest.StreamLength(t, nc, bus.StreamEvents); seq++ {
+	for seq := uint64(1); seq <= bustest.StreamLength(t, nc, in); seq++ {
 		m, err := s.GetMsg(bustest.Context(t), seq)
 		if err != nil {
 			t.Fatal(err)

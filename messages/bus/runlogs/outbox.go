@@ -30,7 +30,7 @@ func (st *Store) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
 		return false, err
 	}
-	_, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := st.bus.Partitions(bus.StreamEvents).Of(run).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	return ok, err
 }
 
@@ -206,6 +206,11 @@ type letter struct {
 	trace       string // of an event
 }
 
+// subject is where an event of a name is published.
+func (o *outbox) subject(name string) string {
+	return o.store.bus.Partitions(bus.StreamEvents).Subject(o.run, o.run.EventSubject(name))
+}
+
 func (o *outbox) letter(e *messages.Event) (letter, error) {
 	if err := o.run.Check(); err != nil {
 		return letter{}, err
@@ -215,7 +220,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
 	return letter{
-		subject: o.run.EventSubject(name), id: o.ids + e.Sequence, body: record.AppendEvent(make([]byte, 0, len(e.Data)+envelope), e), trace: e.Traceparent,
+		subject: o.subject(name), id: o.ids + e.Sequence, body: record.AppendEvent(make([]byte, 0, len(e.Data)+envelope), e), trace: e.Traceparent,
 	}, nil
 }
 

@@ -135,10 +135,10 @@ func TestOutboxGivesUp(t *testing.T) {
 	t.Parallel()
 	const budget = 1500 * time.Millisecond
 	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Answer: 5 * time.Millisecond, Budget: budget})
-	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bus.StreamEvents); err != nil {
+	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bustest.EventsIn(b, bustest.Run())); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := nc.SubscribeSync("events.>") // a subscriber that does not answer
+	sent, err := nc.SubscribeSync(b.Partitions(bus.StreamEvents).Subject(bustest.Run(), "events.>")) // a subscriber that does not answer
 	if err != nil {
 		t.Fatal(err)
 	}

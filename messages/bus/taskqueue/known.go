@@ -10,7 +10,7 @@ import (
 // known reports whether a run of this id has begun, as far back as events are kept. One that began some milliseconds ago may be
 // missing; the stream's window of duplicates covers those.
 func (tq *Queue) known(ctx context.Context, run messages.Ref) (bool, error) {
-	return tq.bus.Stream(bus.StreamEvents).Has(ctx, run.EventSubject(messages.EventRunQueued))
+	return tq.bus.Partitions(bus.StreamEvents).Of(run).Has(ctx, run.EventSubject(messages.EventRunQueued))
 }
 
 // waits reports whether a task of this id waits for its time, as known does.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,12 +25,19 @@ const (
 	tracesPending  = 2048 // handed out and not acked: with a collector that is down no more than this comes again and again
 )
 
-// Consumer is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
-// was first made.
+// Consumer is the consumer of EVENTS that all exporters of traces share, or one in each of its streams. Its position is kept by the server, from
+// when it was first made.
 type Consumer struct {
-	bus   *bus.Bus
-	names []string
-	cons  jetstream.Consumer
+	parts []*part
+}
+
+// part is the consumer in one stream.
+type part struct {
+	bus    *bus.Bus
+	stream string
+	names  []string
+	cons   jetstream.Consumer
+	turn   *sync.Mutex // of all
 }
 
 // Event is an event for Traces.
@@ -43,14 +51,18 @@ type Event struct {
 
 // Open makes the consumer, or finds it: of the events with these names, those that are stored from now on.
 func (q *Queue) Open(ctx context.Context, names ...string) (*Consumer, error) {
-	t := &Consumer{bus: q.bus, names: names}
-	if err := t.make(ctx); err != nil {
-		return nil, err
+	c, turn := &Consumer{}, &sync.Mutex{}
+	for _, stream := range q.bus.Partitions(bus.StreamEvents).Names() {
+		t := &part{bus: q.bus, stream: stream, names: names, turn: turn}
+		if err := t.make(ctx); err != nil {
+			return nil, err
+		}
+		c.parts = append(c.parts, t)
 	}
-	return t, nil
+	return c, nil
 }
 
-func (t *Consumer) make(ctx context.Context) error {
+func (t *part) make(ctx context.Context) error {
 	js, err := bus.NewJetStream(t.bus.Conn())
 	if err != nil {
 		return err
@@ -59,7 +71,7 @@ func (t *Consumer) make(ctx context.Context) error {
 	for _, name := range append(slices.Clip(t.names), messages.NameBundle) {
 		filters = append(filters, "events.*.*."+name)
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
+	cons, err := js.CreateOrUpdateConsumer(ctx, t.stream, jetstream.ConsumerConfig{
 		Durable: bus.ConsumerTraces, FilterSubjects: filters, DeliverPolicy: jetstream.DeliverNewPolicy,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: tracesAckWait, MaxDeliver: -1, MaxAckPending: tracesPending,
 	})
@@ -71,8 +83,16 @@ func (t *Consumer) make(ctx context.Context) error {
 }
 
 // Run hands events to take, each at least once and to one process at a time, until ctx ends. What take returns are the
-// places of those that must come again; with an error all do, later the longer that lasts.
-func (t *Consumer) Run(ctx context.Context, take func(context.Context, []Event) (again []int, err error)) {
+// places of those that must come again; with an error all do, later the longer that lasts. It is called once at a time.
+func (c *Consumer) Run(ctx context.Context, take func(context.Context, []Event) (again []int, err error)) {
+	var running sync.WaitGroup
+	for _, t := range c.parts {
+		running.Go(func() { t.run(ctx, take) })
+	}
+	running.Wait()
+}
+
+func (t *part) run(ctx context.Context, take func(context.Context, []Event) (again []int, err error)) {
 	failures := 0
 	for ctx.Err() == nil {
 		if t.next(ctx, take) {
@@ -89,11 +109,13 @@ func (t *Consumer) Run(ctx context.Context, take func(context.Context, []Event) 
 
 // next takes the events that are there, and waits for the first. It is false when the server was no help, or they could
 // not be taken.
-func (t *Consumer) next(ctx context.Context, take func(context.Context, []Event) ([]int, error)) bool {
+func (t *part) next(ctx context.Context, take func(context.Context, []Event) ([]int, error)) bool {
 	var msgs []jetstream.Msg
 	err := t.fetch(ctx, &msgs, func(ctx context.Context) (jetstream.MessageBatch, error) {
 		return t.cons.Fetch(1, jetstream.FetchContext(ctx))
 	})
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	if err == nil && len(msgs) > 0 {
 		err = t.fetch(ctx, &msgs, func(context.Context) (jetstream.MessageBatch, error) {
 			return t.cons.FetchNoWait(tracesFetched - 1)
@@ -131,7 +153,7 @@ func (t *Consumer) next(ctx context.Context, take func(context.Context, []Event)
 	return err == nil
 }
 
-func (t *Consumer) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(context.Context) (jetstream.MessageBatch, error)) error {
+func (t *part) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(context.Context) (jetstream.MessageBatch, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, tracesFetch)
 	defer cancel()
 	batch, err := ask(ctx)
@@ -148,13 +170,17 @@ func (t *Consumer) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(co
 }
 
 // read keeps what is an event of ours with one of the names, and the message of each.
-func (t *Consumer) read(msgs []jetstream.Msg) (events []Event, of []jetstream.Msg) {
+func (t *part) read(msgs []jetstream.Msg) (events []Event, of []jetstream.Msg) {
 	for _, m := range msgs {
 		meta, err := m.Metadata()
 		if err != nil {
 			continue // it is no message of a consumer
 		}
 		before := len(events)
+		if !t.bus.Partitions(bus.StreamEvents).OwnsSubject(t.stream, m.Subject()) {
+			_ = m.Ack() // it counts for nothing
+			continue
+		}
 		for e := range t.bus.Each(bus.Message{Subject: m.Subject(), Data: m.Data()}) {
 			if slices.Contains(t.names, e.Name()) {
 				events = append(events, Event{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})

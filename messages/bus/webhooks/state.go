@@ -50,7 +50,8 @@ func (q *Queue) State(ctx context.Context, run messages.Ref) (*control.WebhookSt
 // endTaken reports whether a dispatcher has done what the end of a run asks for. While an older end cannot be taken it
 // is false.
 func (q *Queue) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
-	m, ok, err := q.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	in := q.bus.Partitions(bus.StreamEvents)
+	m, ok, err := in.Of(run).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}
@@ -61,7 +62,7 @@ func (q *Queue) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	cons, err := js.Consumer(ctx, bus.StreamEvents, bus.ConsumerEnds)
+	cons, err := js.Consumer(ctx, in.NameOf(run), bus.ConsumerEnds)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return false, nil
 	}
