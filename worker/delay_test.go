@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
@@ -120,8 +121,8 @@ func TestDelayedOntoAnother(t *testing.T) {
 	targets := []string{victim.TaskSubject(messages.PriorityNormal), victim.WakeSubject()}
 	h.worker("w", script(t, hello), worker.Config{})
 	for _, target := range targets {
-		m := &nats.Msg{Subject: carrier.DelaySubject(), Data: []byte(`{"errand":"sweep"}`), Header: nats.Header{
-			"Nats-Schedule": {"@at " + time.Now().UTC().Format(time.RFC3339Nano)}, "Nats-Schedule-Target": {target},
+		m := &nats.Msg{Subject: bustest.QueueAt(h.bus, carrier, carrier.DelaySubject()), Data: []byte(`{"errand":"sweep"}`), Header: nats.Header{
+			"Nats-Schedule": {"@at " + time.Now().UTC().Format(time.RFC3339Nano)}, "Nats-Schedule-Target": {bustest.QueueAt(h.bus, carrier, target)}, // a schedule publishes within its partition
 		}}
 		if _, err := js.PublishMsg(ctx, m); err != nil {
 			t.Fatal(err)

@@ -58,8 +58,8 @@ func (e *elsewhere) Pass(ctx context.Context, n *messages.Needs) (bool, error) {
 }
 
 // Room implements taskqueue.Owner.
-func (o owner) Room(ticket uint64) bool {
-	if o.w.draining.Load() || o.w.held.has(ticket) {
+func (o owner) Room(run messages.Ref, ticket uint64) bool {
+	if o.w.draining.Load() || o.w.held.of(run, ticket) != nil {
 		return false
 	}
 	if o.w.fetch.Full() {

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
@@ -124,7 +126,7 @@ func (h *house) queue(p messages.Priority, tenant string, n int) {
 	}
 	for range n {
 		run := messages.Ref{Tenant: tenant, Run: messages.NewID(time.Now())}
-		m := &nats.Msg{Subject: run.TaskSubject(p), Data: []byte(`{"input":"go","agent":"gated"}`)}
+		m := &nats.Msg{Subject: bustest.QueueAt(h.bus, run, run.TaskSubject(p)), Data: []byte(`{"input":"go","agent":"gated"}`)}
 		if _, err := js.PublishMsgAsync(m, jetstream.WithStallWait(patience)); err != nil {
 			h.t.Fatal(err)
 		}
@@ -233,26 +235,35 @@ func TestTasksAreFoundWithoutHints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := js.Stream(t.Context(), bus.StreamTasks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := s.CachedInfo().Config
-	config.RePublish = nil
-	if _, err := js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
+	for _, name := range h.bus.Partitions(bus.StreamTasks).Names() {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := s.CachedInfo().Config
+		config.RePublish = nil
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.queue(messages.PriorityNormal, quiet, 1) // before there is a worker
 	g := newGate(t)
 	g.slow = func(messages.Ref) bool { return false }
 	h.worker("w", script(t, gated), worker.Config{Slots: 4, Look: 50 * time.Millisecond}, g)
 	g.await(t, 1)
+	look := func() {
+		t.Helper()
+		if err := taskqueue.NewSweeps(h.bus).ScheduleLanes(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.bus.Partitions(bus.StreamTasks).Divided() { // the lane exists in one of them
+		look()
+	}
 	h.queue(messages.PriorityNormal, quiet, 2) // its lane exists
 	g.await(t, 2)
 	h.queue(messages.PriorityNormal, busy, 1) // no worker knows of the lane: the errand finds it
-	if err := taskqueue.NewSweeps(h.bus).ScheduleLanes(t.Context(), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	look()
 	g.await(t, 1)
 }
 
@@ -282,8 +293,10 @@ func TestRemovedLaneHeals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteConsumer(t.Context(), bus.StreamTasks, "lane_normal_"+busy); err != nil {
-		t.Fatal(err)
+	for _, name := range h.bus.Partitions(bus.StreamTasks).Names() { // in some no worker has taken from the lane yet
+		if err := js.DeleteConsumer(t.Context(), name, "lane_normal_"+busy); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			t.Fatal(err)
+		}
 	}
 	for range 16 {
 		g.open(t, 1)
@@ -343,7 +356,8 @@ func TestWakeUpsPassABacklog(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const subject = "tasks.wake.default.bad" // its dead letter shows that it was worked
-	if _, err := js.Publish(ctx, subject, []byte(`{}`)); err != nil {
+	bad := messages.Ref{Tenant: messages.DefaultTenant, Run: "bad"}
+	if _, err := js.Publish(ctx, bustest.QueueAt(h.bus, bad, subject), []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	worked := make(chan struct{})
@@ -377,9 +391,11 @@ func TestRedeliveryPerLane(t *testing.T) {
 		tenant := fmt.Sprint("t", i)
 		want[tenant] = 2
 		h.queue(p, tenant, 2)
-		for _, err := range tasks.Take(t.Context(), queue.Lane{Priority: p, Tenant: tenant}, 2) { // and dies
-			if err != nil {
-				t.Fatal(err)
+		for in := range h.bus.Partitions(bus.StreamTasks).Number() {
+			for _, err := range tasks.Take(t.Context(), queue.Lane{Priority: p, Tenant: tenant, Partition: in}, 2) { // and dies
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}

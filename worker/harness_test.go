@@ -63,15 +63,24 @@ type house struct {
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
 func open(t *testing.T, ackWait time.Duration, agents ...messages.Definition) *house {
 	t.Helper()
+	return openWith(t, bus.Streams{AckWait: ackWait}, agents...)
+}
+
+// openWith is open with other settings of the streams.
+func openWith(t *testing.T, streams bus.Streams, agents ...messages.Definition) *house {
+	t.Helper()
 	h := &house{t: t, servers: embeddedtest.Start(t), log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
 	ctx := t.Context()
 	h.nc = h.conn()
-	if err := bus.Setup(ctx, h.nc, bus.Streams{AckWait: ackWait}); err != nil {
+	if err := bus.Setup(ctx, h.nc, streams); err != nil {
 		t.Fatal(err)
 	}
 	h.bus = h.open(h.nc)
 	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Controller: controller(h.bus, h.logs()), Agents: agents, Version: "0.0.0", Log: h.log})
 	h.run(svc.Run)
+	if h.bus.Partitions(bus.StreamTasks).Divided() { // then what a test publishes as a program does comes there first
+		h.run(taskqueue.New(h.bus).Intake)
+	}
 	select {
 	case <-svc.Ready():
 	case <-time.After(patience):

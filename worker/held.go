@@ -14,7 +14,13 @@ import (
 // the run continues and the newer delivery takes the place of the older one.
 type held struct {
 	mu    sync.Mutex
-	bySeq map[uint64]*hold // by the message's sequence in TASKS
+	holds map[ticketOf]*hold
+}
+
+// ticketOf names a ticket: the sequence is that in the partition of TASKS which has the run.
+type ticketOf struct {
+	run messages.Ref
+	seq uint64
 }
 
 type hold struct {
@@ -25,18 +31,18 @@ type hold struct {
 	unproven bool
 }
 
-func newHeld() *held { return &held{bySeq: map[uint64]*hold{}} }
+func newHeld() *held { return &held{holds: map[ticketOf]*hold{}} }
 
 // add books a ticket; mine is false when it is in hand already.
 func (h *held) add(t *runner.Ticket, d *taskqueue.Delivery) (_ *hold, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if old := h.bySeq[t.Seq]; old != nil {
+	if old := h.holds[ticketOf{t.Run, t.Seq}]; old != nil {
 		old.delivery, old.unproven = d, true
 		return nil, false
 	}
 	n := &hold{ticket: t, delivery: d}
-	h.bySeq[t.Seq] = n
+	h.holds[ticketOf{t.Run, t.Seq}] = n
 	return n, true
 }
 
@@ -44,8 +50,8 @@ func (h *held) add(t *runner.Ticket, d *taskqueue.Delivery) (_ *hold, mine bool)
 func (h *held) replace(run messages.Ref, d *taskqueue.Delivery) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	o := h.bySeq[d.Seq]
-	if o == nil || o.ticket.Run != run {
+	o := h.holds[ticketOf{run, d.Seq}]
+	if o == nil {
 		return false
 	}
 	o.delivery, o.unproven = d, true
@@ -56,21 +62,21 @@ func (h *held) replace(run messages.Ref, d *taskqueue.Delivery) bool {
 func (h *held) remove(o *hold) *taskqueue.Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.bySeq, o.ticket.Seq)
+	delete(h.holds, ticketOf{o.ticket.Run, o.ticket.Seq})
 	return o.delivery
 }
 
 func (h *held) len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.bySeq)
+	return len(h.holds)
 }
 
 func (h *held) all() []*hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := make([]*hold, 0, len(h.bySeq))
-	for _, o := range h.bySeq {
+	out := make([]*hold, 0, len(h.holds))
+	for _, o := range h.holds {
 		out = append(out, o)
 	}
 	return out
@@ -81,29 +87,19 @@ func (h *held) lanes() map[queue.Lane]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := map[queue.Lane]int{}
-	for _, o := range h.bySeq {
+	for _, o := range h.holds {
 		if l, ok := queue.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok && !o.delivery.Lapsed() {
-			n[l]++
+			n[l.In(o.delivery.Partition())]++
 		}
 	}
 	return n
-}
-
-// has reports whether a ticket is in hand.
-func (h *held) has(ticket uint64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.bySeq[ticket] != nil
 }
 
 // of is the hold of a ticket; nil: it is not in hand.
 func (h *held) of(run messages.Ref, ticket uint64) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if o := h.bySeq[ticket]; o != nil && o.ticket.Run == run {
-		return o
-	}
-	return nil
+	return h.holds[ticketOf{run, ticket}]
 }
 
 // newest is the delivery that stands for a hold.

@@ -153,7 +153,7 @@ func (h *held) begun() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[string]int{}
-	for _, o := range h.bySeq {
+	for _, o := range h.holds {
 		if tenant := o.ticket.Run.Tenant; o.ticket.After == 0 && (len(out) < maxBegun || out[tenant] > 0) {
 			out[tenant]++
 		}

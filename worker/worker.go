@@ -266,6 +266,10 @@ func (w *Worker) read(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Sl
 		w.refuse(ctx, d, badSubject())
 		return nil
 	}
+	if !d.Belongs(run) {
+		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "belongs in another partition of the queue"})
+		return nil
+	}
 	t := &runner.Ticket{
 		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data, Trace: d.Trace,
 		Quarantine: func(ctx context.Context, prime bool) (*runner.Trial, error) {
@@ -345,6 +349,7 @@ func (w *Worker) giveBack(ctx context.Context, d *taskqueue.Delivery, t *runner.
 		return
 	}
 	lane, _ := queue.LaneOf(t.Priority, t.Run.Tenant)
+	lane = lane.In(d.Partition())
 	if w.running.Err() == nil {
 		w.fetch.Given(lane, delay)
 	} else if delay == 0 {

@@ -27,13 +27,13 @@ type initFlags struct {
 func (p *Process) initCommand() *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
-		Use: "init", Short: "Make the streams of a fleet, and divide logs and events of runs over several",
+		Use: "init", Short: "Make the streams of a fleet, and divide logs, events and queue over several",
 		Long: "Make the streams of a fleet on a NATS server, or check those that exist. A dispatcher does the same when it starts; this command\n" +
-			"is for a fleet whose logs and events of runs are to be in more than one stream each. A stream has one leader, which stores all that is\n" +
-			"appended to it; with several streams the leaders are on several servers of the cluster. Dispatchers and workers find out by\n" +
-			"themselves how many there are. A fleet of an earlier version whose events are in one stream keeps it.\n\n" +
+			"is for a fleet whose logs of runs, events and queue are to be in more than one stream each. A stream has one leader, which stores all\n" +
+			"that comes to it; with several streams the leaders are on several servers of the cluster. Dispatchers and workers find out by\n" +
+			"themselves how many there are. What a fleet of an earlier version has in one stream stays there.\n\n" +
 			"Choose the number before the first dispatcher starts. It can be changed with --move, with all dispatchers and workers stopped, once\n" +
-			"no log and no event is stored: the runs have ended, their retention has passed, and the events have expired.\n\n" +
+			"no log, no event and no task is stored: the runs have ended, their retention has passed, and the events have expired.\n\n" +
 			"Users with permissions of their own need those for the new streams. --nats-config prints a NATS configuration such as\n" +
 			"deploy/nats/longshore.conf with these, and connects to nothing.\n\n" +
 			"It needs the NATS user of a dispatcher and is configured like one: `longshore dispatcher --help`.",
@@ -41,8 +41,8 @@ func (p *Process) initCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.initialize(cmd, &f) },
 	}
 	set := cmd.Flags()
-	set.IntVar(&f.partitions, "partitions", 0, fmt.Sprintf("in how many streams logs are, and events: 1 to %d; 0: as it is, 1 in a new fleet", bus.MaxPartitions))
-	set.BoolVar(&f.move, "move", false, "change the number in a fleet that exists, if no log and no event is stored")
+	set.IntVar(&f.partitions, "partitions", 0, fmt.Sprintf("in how many streams logs are, and events, and the queue: 1 to %d; 0: as it is, 1 in a new fleet", bus.MaxPartitions))
+	set.BoolVar(&f.move, "move", false, "change the number in a fleet that exists, if no log, event or task is stored")
 	set.StringVar(&f.config, "nats-config", "", "print this file with the permissions for the streams")
 	f.json = render.OutputFlag(cmd)
 	return cmd
@@ -84,12 +84,12 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 		}
 		return all
 	}
-	made := initialized{Partitions: division[bus.StreamRuns], Streams: names(bus.StreamRuns), Events: names(bus.StreamEvents)}
+	made := initialized{Partitions: division[bus.StreamRuns], Streams: names(bus.StreamRuns), Events: names(bus.StreamEvents), Queue: names(bus.StreamTasks)}
 	if *f.json {
 		return render.WriteJSON(cmd, made, p.raw())
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The streams are there. Logs of runs are in %s, events in %s.\n",
-		strings.Join(made.Streams, ", "), strings.Join(made.Events, ", "))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The streams are there. Tasks are in %s, logs of runs in %s, events in %s.\n",
+		strings.Join(made.Queue, ", "), strings.Join(made.Streams, ", "), strings.Join(made.Events, ", "))
 	return err
 }
 
@@ -98,6 +98,7 @@ type initialized struct {
 	Partitions int      `json:"partitions"`
 	Streams    []string `json:"streams"` // with the logs of runs
 	Events     []string `json:"events"`  // the streams with events
+	Queue      []string `json:"queue"`   // with tasks
 }
 
 // setup makes the streams, and first removes those of another number if that was asked for.
@@ -110,7 +111,7 @@ func (f *initFlags) setup(cmd *cobra.Command, nc *nats.Conn, want bus.Streams) e
 		}
 		if is.Differs(f.partitions) {
 			if err := bus.Redivide(cmd.Context(), nc); err != nil {
-				return fmt.Errorf("divide the logs and events of runs anew: %w", err)
+				return fmt.Errorf("divide the streams anew: %w", err)
 			}
 		}
 	}

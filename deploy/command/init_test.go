@@ -38,7 +38,7 @@ func TestInit(t *testing.T) {
 	b := bustest.Reopen(t, conn)
 	ref := messages.Ref{Tenant: "acme", Run: "r1"}
 	bustest.MustAppend(t, bustest.Logs(b), ref, 0, bustest.Step("01", 1))
-	run(1, "entries of logs (1)", "--partitions", "2", "--move")
+	run(1, "messages of runs (1)", "--partitions", "2", "--move")
 	if err := b.Stream(bustest.LogIn(b, ref)).Clear(t.Context(), ref.LogSubject()); err != nil {
 		t.Fatal(err)
 	}

@@ -443,17 +443,19 @@ func (w logWriter) Write(p []byte) (int, error) {
 func (w *town) heartbeats() <-chan struct{} {
 	w.t.Helper()
 	beats := make(chan struct{})
-	_, err := w.nc.Subscribe("$JS.ACK.TASKS.>", func(m *nats.Msg) {
-		if string(m.Data) != "+WPI" {
-			return
+	for _, name := range w.bus.Partitions(bus.StreamTasks).Names() {
+		_, err := w.nc.Subscribe("$JS.ACK."+name+".>", func(m *nats.Msg) {
+			if string(m.Data) != "+WPI" {
+				return
+			}
+			select {
+			case beats <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			w.t.Fatal(err)
 		}
-		select {
-		case beats <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		w.t.Fatal(err)
 	}
 	return beats
 }

@@ -4,6 +4,7 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,10 +14,12 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// With the configuration that `longshore init --nats-config` prints, each role reads and writes logs in four streams as it does in one.
+// With the configuration that `longshore init --nats-config` prints, each role reads and writes logs and tasks in four streams as it does in one.
 func TestPermissionsOfPartitions(t *testing.T) {
 	const n = 4
 	config := guardedConfig(t)
@@ -67,7 +70,82 @@ func TestPermissionsOfPartitions(t *testing.T) {
 	if _, err := open.Each(t.Context()); err != nil || looked != 12 {
 		t.Errorf("a sweep looked at %d runs, %v", looked, err)
 	}
+	queued(t, g)
 	if denied := subjectsDenied(g.violations()); len(denied) > 0 {
 		t.Errorf("denied: %q", denied)
+	}
+}
+
+// queued has tasks submitted, published, delivered, handed over, woken and acknowledged by those who do so, in all partitions.
+func queued(t *testing.T, g *guarded) {
+	t.Helper()
+	open := map[string]*bus.Bus{}
+	for _, user := range []string{"dispatcher", "operator", "worker"} {
+		b, err := bus.Open(t.Context(), g.connect(user), bus.Config{Direct: user == "dispatcher", Budget: 5 * time.Second, Streams: []string{bus.StreamTasks, bus.StreamEvents}})
+		if err != nil {
+			t.Fatalf("%s: %v", user, err)
+		}
+		open[user] = b
+	}
+	intake, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- taskqueue.New(open["dispatcher"]).Intake(intake) }()
+	const each = 8
+	at := time.Now().Add(time.Second)
+	for i := range each {
+		for _, user := range []string{"dispatcher", "operator", "worker"} { // a worker submits children
+			task := bustest.NewTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("%s-%d", user, i)})
+			if _, err := taskqueue.New(open[user]).Submit(t.Context(), task, user == "worker"); err != nil {
+				t.Errorf("%s submits: %v", user, err)
+			}
+		}
+		direct := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("direct-%d", i)}
+		bustest.Hand(t, open["operator"].Conn(), direct.TaskSubject(messages.PriorityLow), string(bustest.NewTask(direct).Encode()), nil)
+		later := bustest.NewTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("later-%d", i)})
+		later.NotBefore = &at
+		if _, err := taskqueue.New(open["dispatcher"]).Submit(t.Context(), later, true); err != nil {
+			t.Errorf("a dispatcher delays: %v", err)
+		}
+		if err := taskqueue.New(open["dispatcher"]).Net(t.Context(), later.Ref(), "c", at); err != nil {
+			t.Errorf("a dispatcher sets a net: %v", err)
+		}
+		if err := taskqueue.New(open["worker"]).Timer(t.Context(), direct, 1, at); err != nil {
+			t.Errorf("a worker sets a timer: %v", err)
+		}
+		if err := taskqueue.New(open["worker"]).Wake(t.Context(), direct, 7); err != nil {
+			t.Errorf("a worker wakes: %v", err)
+		}
+	}
+	partitions := map[string]bool{}
+	for _, d := range bustest.Pull(t, open["worker"], each*(3+1+1+1+1+1)) {
+		_, run, _ := messages.ParseTaskSubject(d.Subject)
+		if partitions[d.Stream] = true; !d.Belongs(run) {
+			t.Errorf("%s came from %s", d.Subject, d.Stream)
+		}
+		if err := d.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := d.Ack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if ok, err := taskqueue.New(open["worker"]).Holds(t.Context(), run, d.Seq); ok || err != nil {
+			t.Errorf("%s after its ack: %v, %v", d.Subject, ok, err)
+		}
+	}
+	if len(partitions) != 4 {
+		t.Errorf("tasks came from %v", partitions)
+	}
+	if err := open["worker"].NewClock(bus.ClockConfig{}).Measure(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := taskqueue.New(open["dispatcher"]).LaneList(t.Context(), control.LanesRequest{All: true}); err != nil {
+		t.Error(err)
+	}
+	if err := taskqueue.NewSweeps(open["dispatcher"]).ScheduleSweep(t.Context(), time.Hour); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -70,7 +72,10 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 	s := control.Schedule{Name: "often", Cron: "* * * * * *", Overlap: control.OverlapAllow, Task: messages.Task{Input: messages.TextInput("tick")}}
 	s.SetDefaults()
 	ref, ended := s.Ref(), w.ends("often")
-	points := []string{ref.NextSubject(), "$KV.SCHEDULES.state.default.often", "tasks.normal.default.>"}
+	points := []string{
+		w.bus.Partitions(bus.StreamTasks).SubjectIn(0, ref.NextSubject()), "$KV.SCHEDULES.state.default.often",
+		bustest.QueueOf(w.bus, messages.PriorityNormal, messages.DefaultTenant),
+	}
 	reached := make([]chan struct{}, len(points))
 	for i, subject := range points {
 		reached[i] = make(chan struct{}, 1)

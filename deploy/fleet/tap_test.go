@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // tap is a line to NATS that sees every message that the process at its end publishes, and can go dead.
@@ -31,15 +33,17 @@ type tap struct {
 
 // published is a message on its way to the server.
 type published struct {
-	Subject string // with RUNS in place of a partition of it
+	Subject string // with RUNS or TASKS in place of a partition of it
 	Body    string // headers included
 }
 
 // ofPartition finds what in a subject names a partition.
-var ofPartition = regexp.MustCompile(`^part\.\d+\.\d+\.|(\.RUNS)_\d+`)
+var ofPartition = regexp.MustCompile(`^part\.\d+\.\d+\.|(\.RUNS|\.TASKS)_\d+`)
 
-// undivided is a subject as it is in a fleet whose logs are in one stream.
-func undivided(subject string) string { return ofPartition.ReplaceAllString(subject, "$1") }
+// undivided is a subject as it is in a fleet whose streams are not divided.
+func undivided(subject string) string {
+	return messages.AsPublished(ofPartition.ReplaceAllString(subject, "$1"))
+}
 
 // verdict is what becomes of a message.
 type verdict int

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
@@ -51,7 +52,10 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 	s := control.Schedule{Name: "often", Cron: "* * * * * *", Overlap: control.OverlapAllow, Task: messages.Task{Input: messages.TextInput("Look.")}}
 	s.SetDefaults()
 	ref := s.Ref()
-	points := []string{ref.NextSubject(), "$KV.SCHEDULES.state." + ref.Tenant + "." + ref.Name, "tasks.normal." + ref.Tenant + ".>"}
+	points := []string{
+		h.bus.Partitions(bus.StreamTasks).SubjectIn(0, ref.NextSubject()), "$KV.SCHEDULES.state." + ref.Tenant + "." + ref.Name,
+		bustest.QueueOf(h.bus, messages.PriorityNormal, ref.Tenant),
+	}
 	reached := make([]chan struct{}, len(points))
 	for i, subject := range points {
 		reached[i] = make(chan struct{}, 1)

@@ -103,7 +103,7 @@ func (c *Clock) sample(ctx context.Context) (low, high time.Duration, err error)
 	ctx, cancel := context.WithTimeout(ctx, c.bus.answer)
 	defer cancel()
 	// A worker and a dispatcher may ask this, and it is cheap.
-	if err := c.bus.ask(ctx, "CONSUMER.INFO."+StreamTasks+"."+ConsumerWorkers, nil, &info); err != nil {
+	if err := c.bus.ask(ctx, "CONSUMER.INFO."+c.bus.Partitions(StreamTasks).Name(0)+"."+ConsumerWorkers, nil, &info); err != nil {
 		return 0, 0, err
 	}
 	if info.Time.IsZero() {

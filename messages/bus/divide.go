@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // closedPrefix begins the subject of a stream that is about to be removed. No process publishes there.
@@ -26,7 +28,8 @@ func (e *StoredError) Error() string {
 		"retention pass, or make a fleet beside this one", e.Stream, e.Messages)
 }
 
-// Redivide removes the streams that can be divided, which must all be empty, so that Setup makes them in another number. Each stream is
+// Redivide removes the streams that can be divided, so that Setup makes them in another number. None may have a message of a run; what
+// dispatchers set again when they start, sweeps and the next occurrences of schedules, does not count. Each stream is
 // closed to appends before it is looked at, and opened again when one has a message: then the error is a *StoredError and nothing has
 // changed. All dispatchers and workers must be stopped: appends of one that runs fail meanwhile, and afterwards until it is started again. If
 // it is cut off, call it again.
@@ -43,6 +46,11 @@ func Redivide(ctx context.Context, nc *nats.Conn) error {
 	for _, whole := range (Streams{}).divisible() {
 		if n := division[whole.Name]; n > 0 {
 			all = append(all, divide(whole, n)...)
+		}
+	}
+	for _, want := range all { // before any is closed: what fires meanwhile would be lost
+		if err := unused(ctx, js, want.Name); err != nil {
+			return err
 		}
 	}
 	var closed []jetstream.StreamConfig
@@ -67,16 +75,15 @@ func Redivide(ctx context.Context, nc *nats.Conn) error {
 		closed = append(closed, c)
 		shut := c
 		shut.Subjects, shut.SubjectTransform, shut.RePublish = []string{closedPrefix + want.Name}, nil, nil
-		if stream, err = js.UpdateStream(ctx, shut); err != nil {
+		if _, err = js.UpdateStream(ctx, shut); err != nil {
 			return reopen(fmt.Errorf("close stream %s: %w", want.Name, err))
 		}
-		info, err := stream.Info(ctx)
-		if err != nil {
-			return reopen(fmt.Errorf("look at stream %s: %w", want.Name, err))
+		if err := unused(ctx, js, want.Name); err != nil {
+			return reopen(err)
 		}
-		if info.State.Msgs > 0 {
-			return reopen(&StoredError{want.Name, info.State.Msgs})
-		}
+	}
+	if err := narrowIntake(ctx, js); err != nil {
+		return reopen(err)
 	}
 	for _, c := range slices.Backward(closed) { // the first, which says how many there are, goes last
 		if err := js.DeleteStream(ctx, c.Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -86,35 +93,107 @@ func Redivide(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-// DividePermissions returns a NATS configuration whose users may do with n partitions of RUNS and of EVENTS what they may do with the whole streams.
-// What they may do with EVENTS as a whole stays, for a fleet of an earlier version has it so.
+// unused is a *StoredError when a stream has a message that is lost with it.
+func unused(ctx context.Context, js jetstream.JetStream, name string) error {
+	stream, err := js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+	}
+	if err != nil {
+		return fmt.Errorf("look at stream %s: %w", name, err)
+	}
+	left := info.State.Msgs
+	if isTasks(name) {
+		for subject, n := range info.State.Subjects {
+			if setAgain(subject) {
+				left -= n
+			}
+		}
+	}
+	if left > 0 {
+		return &StoredError{name, left}
+	}
+	return nil
+}
+
+// setAgain reports whether a dispatcher that starts publishes the message of a subject of the queue again.
+func setAgain(subject string) bool {
+	t := strings.Split(subject, ".")
+	switch {
+	case t[0] == "sched":
+		return t[1] == "next" || len(t) == 2 // the next occurrence of a schedule; a sweep
+	default:
+		return len(t) == 5 && t[1] == string(messages.PriorityWake) && t[3] == messages.NoRun // an errand for all runs
+	}
+}
+
+// narrowIntake takes from INTAKE the subjects that an undivided queue has. Setup gives them back to it when the queue is divided.
+func narrowIntake(ctx context.Context, js jetstream.JetStream) error {
+	stream, err := js.Stream(ctx, StreamIntake)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = updateIntake(ctx, js, intake(jetstream.StreamConfig{}, false), stream.CachedInfo().Config)
+	}
+	if err != nil {
+		return fmt.Errorf("change the subjects of stream %s: %w", StreamIntake, err)
+	}
+	return nil
+}
+
+// DividePermissions returns a NATS configuration whose users may do with n partitions of each stream that can be divided what they may do with
+// the stream. What they may do with EVENTS as a whole stays, for a fleet of an earlier version has it so.
 func DividePermissions(config string, n int) string {
 	if n <= 1 {
 		return config
 	}
 	return regexp.MustCompile(`"[^"\n]*"`).ReplaceAllStringFunc(config, func(s string) string {
-		subject := strings.Trim(s, `"`)
-		published := strings.Replace(PartitionSubject(subject, 0, n), ".0.", ".*.", 1)
-		switch subject {
-		case "runs.*.*.log":
-			return `"` + published + `"`
-		case "events.*.*.*", "events.*._.*":
-			return `"` + published + `", ` + s
+		tokens := strings.Split(strings.Trim(s, `"`), ".")
+		if published := dividedSubjects(tokens, n); published != nil {
+			return `"` + strings.Join(published, `", "`) + `"`
 		}
-		tokens := strings.Split(subject, ".")
-		at := slices.IndexFunc(tokens, func(t string) bool { return slices.Contains(divisible(), t) })
-		if at < 0 || tokens[0] != "$JS" {
-			return s
+		for _, stream := range divisible() {
+			at := slices.Index(tokens, stream)
+			if at < 0 || tokens[0] != "$JS" {
+				continue
+			}
+			each := make([]string, n, n+1)
+			for i := range each {
+				tokens[at] = PartitionName(stream, i, n)
+				each[i] = `"` + strings.Join(tokens, ".") + `"`
+			}
+			if stream == StreamEvents || s == `"$JS.API.STREAM.INFO.`+stream+`"` { // each process asks first whether it is divided
+				each = append(each, s)
+			}
+			return strings.Join(each, ", ")
 		}
-		stream := tokens[at]
-		each := make([]string, n, n+1)
-		for i := range each {
-			tokens[at] = PartitionName(stream, i, n)
-			each[i] = `"` + strings.Join(tokens, ".") + `"`
-		}
-		if stream == StreamEvents || subject == "$JS.API.STREAM.INFO.RUNS" { // each process asks first whether the logs are divided
-			each = append(each, s)
-		}
-		return strings.Join(each, ", ")
+		return s
 	})
+}
+
+// dividedSubjects are those on which users publish to n partitions who publish on a subject to the stream; nil: it is none of a stream that can
+// be divided.
+func dividedSubjects(tokens []string, n int) []string {
+	subject := strings.Join(tokens, ".")
+	in := strings.Replace(PartitionSubject("", 0, n), ".0.", ".*.", 1)
+	switch {
+	case subject == "runs.*.*.log", tokens[0] == "sched":
+		return []string{in + subject}
+	case subject == "events.*.*.*", subject == "events.*._.*":
+		return []string{in + subject, subject}
+	case subject == tasksPrefix+">":
+		return []string{in + "lanes.>"}
+	case len(tokens) != 4 || tokens[0]+"." != tasksPrefix || tokens[2] != "*":
+		return nil
+	}
+	lanes := in + "lanes." + tokens[1] + ".*.*.*"
+	if tokens[1] == string(messages.PriorityWake) {
+		return []string{lanes}
+	}
+	return []string{lanes, subject} // a program publishes a task without knowing its partition
 }

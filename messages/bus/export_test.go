@@ -14,3 +14,6 @@ func (b *Bus) Ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.M
 
 // Rest waits between two attempts.
 func (b *Bus) Rest(ctx context.Context, d time.Duration) error { return b.rest(ctx, d) }
+
+// InLane is where TASKS stores what is published on a subject.
+func InLane(subject string) string { return inLane(subject) }

@@ -91,7 +91,7 @@ func (i *Inspector) compare(want, has jetstream.StreamConfig) error {
 	if strings.HasPrefix(want.Name, StreamEvents) && i.want.EventMaxAge == 0 || want.Name == StreamDead && i.want.DeadMaxAge == 0 || want.Name == StreamLogs && i.want.LogsMaxAge == 0 {
 		want.MaxAge = has.MaxAge
 	}
-	if want.Name == StreamTasks {
+	if isTasks(want.Name) {
 		if !reflect.DeepEqual(want.RePublish, has.RePublish) || has.MaxConsumers < want.MaxConsumers {
 			return fmt.Errorf("stream %s is as an earlier version made it: a dispatcher of this version changes that when it starts", want.Name)
 		}
@@ -100,17 +100,25 @@ func (i *Inspector) compare(want, has jetstream.StreamConfig) error {
 	return checkStream(want, has, i.want.Replicas > 0)
 }
 
-// Wakes looks at the consumer of wake-ups. ErrMissing; another error says what is wrong with it.
-func (i *Inspector) Wakes(ctx context.Context) (*jetstream.ConsumerInfo, error) {
-	c, err := i.js.Consumer(ctx, StreamTasks, ConsumerWorkers)
-	switch {
-	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, fmt.Errorf("consumer %s %w", ConsumerWorkers, ErrMissing)
-	case err != nil:
-		return nil, fmt.Errorf("look at consumer %s: %w", ConsumerWorkers, err)
+// Wakes looks at the consumers of wake-ups, one in each partition of the queue. ErrMissing; another error says what is wrong with one.
+func (i *Inspector) Wakes(ctx context.Context) error {
+	all := divide(i.want.tasks(), i.want.Division[StreamTasks])
+	for in := range all {
+		stream := all[in].Name
+		c, err := i.js.Consumer(ctx, stream, ConsumerWorkers)
+		switch {
+		case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
+			return fmt.Errorf("consumer %s of %s %w", ConsumerWorkers, stream, ErrMissing)
+		case err != nil:
+			return fmt.Errorf("look at consumer %s of %s: %w", ConsumerWorkers, stream, err)
+		}
+		has := c.CachedInfo().Config
+		want := LaneConfig(queue.WakeLane().In(in), len(all), cmp.Or(i.want.AckWait, has.AckWait))
+		if err := checkConsumer(stream, want, has); err != nil {
+			return err
+		}
 	}
-	info := c.CachedInfo()
-	return info, checkConsumer(LaneConfig(queue.WakeLane(), cmp.Or(i.want.AckWait, info.Config.AckWait)), info.Config)
+	return nil
 }
 
 // Store stores a small message in place of the last one that it, or a dispatcher's look at the storage, stored. ErrNoSpace;

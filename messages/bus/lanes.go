@@ -40,8 +40,8 @@ func LaneOfConsumer(name string) (queue.Lane, bool) {
 	return l, ok && valid && !l.Wakes()
 }
 
-// LaneConfig is the consumer behind a lane.
-func LaneConfig(l queue.Lane, ackWait time.Duration) jetstream.ConsumerConfig {
+// LaneConfig is the consumer behind a lane in one of so many partitions.
+func LaneConfig(l queue.Lane, partitions int, ackWait time.Duration) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
 		Durable: LaneConsumer(l), Name: LaneConsumer(l), Description: "A tenant's tasks at a priority.",
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: -1,
@@ -49,14 +49,18 @@ func LaneConfig(l queue.Lane, ackWait time.Duration) jetstream.ConsumerConfig {
 	}
 	if l.Wakes() {
 		c.Description = "Wake-ups and errands, and what names no run."
-		c.FilterSubjects = []string{"lanes.wake.>", "tasks.>"} // tasks: what the transform left
+		left := tasksPrefix + ">" // what the transform left, because a token is a wildcard
+		if partitions > 1 {
+			left = PartitionSubject(">", l.Partition, partitions)
+		}
+		c.FilterSubjects = []string{"lanes.wake.>", left}
 	} else {
 		c.FilterSubject, c.InactiveThreshold = l.Filter(), laneIdle
 	}
 	return c
 }
 
-// LaneState is a lane as the server counts it.
+// LaneState is a lane of one partition as the server counts it.
 type LaneState struct {
 	Lane     queue.Lane
 	Queued   int       // messages that were not given to a worker
@@ -67,8 +71,20 @@ type LaneState struct {
 	Given   uint64        // sequence of the last one that was given
 }
 
-// Lanes are all lanes that the stream has, in no order. Answered by the server that leads.
+// Lanes are all lanes that the queue has, of each partition, in no order. Answered by the servers that lead.
 func (b *Bus) Lanes(ctx context.Context) ([]LaneState, error) {
+	var all []LaneState
+	for i := range b.Partitions(StreamTasks).Number() {
+		lanes, err := b.lanesIn(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lanes...)
+	}
+	return all, nil
+}
+
+func (b *Bus) lanesIn(ctx context.Context, partition int) ([]LaneState, error) {
 	var lanes []LaneState
 	for offset := 0; ; {
 		var page struct {
@@ -87,7 +103,7 @@ func (b *Bus) Lanes(ctx context.Context) ([]LaneState, error) {
 				} `json:"config"`
 			} `json:"consumers"`
 		}
-		err := b.Call(ctx, "CONSUMER.LIST."+StreamTasks, struct {
+		err := b.Call(ctx, "CONSUMER.LIST."+b.Partitions(StreamTasks).Name(partition), struct {
 			Offset int `json:"offset"`
 		}{offset}, &page)
 		if err != nil {
@@ -98,6 +114,7 @@ func (b *Bus) Lanes(ctx context.Context) ([]LaneState, error) {
 			if !ok {
 				continue // an operator's
 			}
+			l.Partition = partition
 			s := LaneState{Lane: l, Queued: c.Queued, InFlight: c.InFlight, Active: c.Created, AckWait: c.Config.AckWait, Given: c.Given.Seq}
 			if c.Given.Last != nil {
 				s.Active = *c.Given.Last

@@ -2,6 +2,10 @@ package bus
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -58,6 +62,7 @@ const (
 	HoldersPrefix = "lines.places."
 	WaitPrefix    = "lines.wait."
 	OpenPrefix    = "open."
+	tasksPrefix   = "tasks."                     // then priority, tenant, run
 	IntakePrefix  = "intake."                    // then as the subject of a task: priority, tenant, run
 	KeyringPrefix = "$KV." + BucketKeyring + "." // then the tenant
 )
@@ -72,6 +77,9 @@ const (
 	ConsumerWebhooks = "webhooks"
 	ConsumerIntake   = "intake"
 )
+
+// tenantHashes is how many values the token of a lane has that is a hash of the tenant.
+const tenantHashes = 16
 
 // How long the streams keep what they hold.
 const (
@@ -179,13 +187,81 @@ func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
 	return c
 }
 
-func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
+// tasks is the queue, undivided.
+func (s Streams) tasks() jetstream.StreamConfig {
+	c := s.base()
+	c.Name, c.Description = StreamTasks, "Tasks, wake-ups and schedules."
+	c.Subjects = []string{tasksPrefix + ">", "sched.>"}
+	c.Retention = jetstream.WorkQueuePolicy
+	c.SubjectTransform = &jetstream.SubjectTransformConfig{
+		Source:      "tasks.*.*.*",
+		Destination: "lanes.{{wildcard(1)}}.{{partition(" + strconv.Itoa(tenantHashes) + ",2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
+	}
+	c.AllowMsgSchedules, c.AllowMsgTTL, c.AllowRollup = true, true, true
+	c.RePublish, c.MaxConsumers = republish(), MaxLanes
+	return c
+}
+
+// divideTasks makes n partitions of the queue. A stream has one transform, and schedules are in it too, so the publisher names the lane and
+// the transform takes away only what names the partition.
+func divideTasks(c jetstream.StreamConfig, n int) []jetstream.StreamConfig {
+	out := make([]jetstream.StreamConfig, n)
+	for i := range out {
+		p := c
+		p.Name = PartitionName(c.Name, i, n)
+		p.Description = fmt.Sprintf("%s Part %d of %d.", c.Description, i, n)
+		p.Subjects = []string{PartitionSubject("lanes.*.*.*.*", i, n), PartitionSubject("sched.>", i, n)}
+		p.SubjectTransform = &jetstream.SubjectTransformConfig{Source: PartitionSubject(">", i, n), Destination: ">"}
+		p.Metadata = map[string]string{partitionsKey: strconv.Itoa(n)}
+		out[i] = p
+	}
+	return out
+}
+
+// isTasks reports whether a stream is the queue, or a partition of it.
+func isTasks(stream string) bool {
+	return stream == StreamTasks || strings.HasPrefix(stream, StreamTasks+"_")
+}
+
+// inLane is where the transform of TASKS stores what is published on a subject. In a partition the publisher says so.
+func inLane(subject string) string {
+	t := strings.Split(subject, ".")
+	if len(t) != 4 || t[0]+"." != tasksPrefix {
+		return subject
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(t[2])) // no hash returns an error
+	return "lanes." + t[1] + "." + strconv.Itoa(int(h.Sum32()%tenantHashes)) + "." + t[2] + "." + t[3]
+}
+
+// AsStored is the subject under which a stream stores what is published on one: without what names the partition. The transform leaves that when
+// another token is a wildcard.
+func AsStored(subject string) string {
+	if t := strings.SplitN(subject, ".", 4); len(t) == 4 && t[0]+"." == partitionPrefix {
+		return t[3]
+	}
+	return subject
+}
+
+// intake is the stream. No partition of a divided queue takes what is published on tasks.…: then this stream does.
+func intake(base jetstream.StreamConfig, divided bool) jetstream.StreamConfig {
 	base.Name, base.Description = StreamIntake, "Tasks that tenants publish, on their way to the queue."
 	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
 		base.Subjects = append(base.Subjects, IntakePrefix+string(p)+".*.*")
+		if divided {
+			base.Subjects = append(base.Subjects, tasksPrefix+string(p)+".*.*")
+		}
 	}
 	base.Retention = jetstream.WorkQueuePolicy
 	return base
+}
+
+// TaskOfIntake is the subject of the task that INTAKE has under one.
+func TaskOfIntake(subject string) string {
+	if rest, ok := strings.CutPrefix(subject, IntakePrefix); ok {
+		return tasksPrefix + rest
+	}
+	return subject
 }
 
 // auditStore is the stream of the object store, as the library would make it but for direct reads: the auditor writes there

@@ -75,12 +75,51 @@ func (p Partitions) NameOf(run messages.Ref) string {
 // Of returns the stream that has what belongs to a run.
 func (p Partitions) Of(run messages.Ref) Stream { return p.bus.Stream(p.NameOf(run)) }
 
-// Subject returns where a message of a run is published that is stored under a subject.
+// Subject returns where a message of a run is published that belongs under a subject.
 func (p Partitions) Subject(run messages.Ref, subject string) string {
+	return p.SubjectIn(PartitionOf(run, p.n), subject)
+}
+
+// SubjectIn is Subject for what names no run, in one of the partitions.
+func (p Partitions) SubjectIn(i int, subject string) string {
 	if p.n <= 1 {
 		return subject
 	}
-	return PartitionSubject(subject, PartitionOf(run, p.n), p.n)
+	if p.name == StreamTasks {
+		subject = inLane(subject)
+	}
+	return PartitionSubject(subject, i, p.n)
+}
+
+// Number returns how many there are.
+func (p Partitions) Number() int { return p.n }
+
+// Name is that of one of them.
+func (p Partitions) Name(i int) string { return PartitionName(p.name, i, p.n) }
+
+// At is one of them.
+func (p Partitions) At(i int) Stream { return p.bus.Stream(p.Name(i)) }
+
+// Index says which of them a stream is.
+func (p Partitions) Index(stream string) (i int, ok bool) {
+	if p.n <= 1 {
+		return 0, stream == p.name
+	}
+	number, ok := strings.CutPrefix(stream, p.name+"_")
+	i, err := strconv.Atoi(number)
+	return i, ok && err == nil && i >= 0 && i < p.n && p.Name(i) == stream
+}
+
+// Count is Stream.Count over all of them.
+func (p Partitions) Count(ctx context.Context, filter string) (n int, err error) {
+	for i := range p.n {
+		in, err := p.At(i).Count(ctx, filter)
+		if err != nil {
+			return 0, err
+		}
+		n += in
+	}
+	return n, nil
 }
 
 // Divided reports whether there are several. Then the sequences of two runs tell no order.
@@ -165,7 +204,7 @@ func (d Division) Differs(n int) bool {
 }
 
 // divisible are the streams that can be several, by the run that a message belongs to. The first of them says how many a new fleet has.
-func divisible() []string { return []string{StreamRuns, StreamEvents} }
+func divisible() []string { return []string{StreamRuns, StreamEvents, StreamTasks} }
 
 // lookup reads the configuration of a stream; ok is false when it does not exist.
 type lookup func(name string) (c jetstream.StreamConfig, ok bool, err error)
@@ -291,6 +330,9 @@ func (b *Bus) findPartitions(ctx context.Context, stream string) (int, error) {
 func divide(c jetstream.StreamConfig, n int) []jetstream.StreamConfig {
 	if n <= 1 {
 		return []jetstream.StreamConfig{c}
+	}
+	if c.Name == StreamTasks {
+		return divideTasks(c, n)
 	}
 	subject := c.Subjects[0]
 	var same strings.Builder

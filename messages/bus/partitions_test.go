@@ -14,6 +14,9 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -41,6 +44,35 @@ func TestPartitionOfARunIsThatOfNATS(t *testing.T) {
 			if m, err := s.GetMsg(bustest.Context(t), uint64(i+1)); err != nil || m.Subject != want {
 				t.Fatalf("of %d: %v, %v, want %s", n, m, err, want)
 			}
+		}
+	}
+}
+
+// A publisher to a partition of the queue names the lane that the transform of the undivided queue makes.
+func TestLaneOfATaskIsThatOfNATS(t *testing.T) {
+	_, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	s, err := js.CreateStream(bustest.Context(t), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"other.*.*.*"}, Storage: jetstream.MemoryStorage,
+		SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source: "other.*.*.*", Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		rest := fmt.Sprintf(".normal.tenant-%d.run", i)
+		if _, err := js.Publish(bustest.Context(t), "other"+rest, nil); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := s.GetMsg(bustest.Context(t), uint64(i+1)); err != nil || m.Subject != bus.InLane("tasks"+rest) {
+			t.Fatalf("%v, %v, want %s", m, err, bus.InLane("tasks"+rest))
+		}
+	}
+	for _, as := range []string{"sched.task.acme.r.start", "tasks.normal.acme", "lanes.normal.1.acme.r"} {
+		if got := bus.InLane(as); got != as {
+			t.Errorf("%s became %s", as, got)
 		}
 	}
 }
@@ -227,11 +259,144 @@ func TestRedivide(t *testing.T) {
 	}
 }
 
+// What a dispatcher sets again when it starts does not keep a queue from being divided, and all else does. Where what is published directly is stored
+// follows the division.
+func TestRedivideTheQueue(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Start(t))
+	run := numbered(3)
+	for _, n := range []int{4, 1, 3} {
+		if err := bus.Redivide(bustest.Context(t), nc); err != nil { // of what the last one left
+			t.Fatal(err)
+		}
+		if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Partitions: n}); err != nil {
+			t.Fatal(err)
+		}
+		b := bustest.Reopen(t, nc)
+		if got := b.Partitions(bus.StreamTasks).Number(); got != n {
+			t.Fatalf("%d partitions, want %d", got, n)
+		}
+		ack, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), run.TaskSubject(messages.PriorityLow), []byte("{}"))
+		if want := map[bool]string{true: bus.StreamIntake, false: bus.StreamTasks}[n > 1]; err != nil || ack.Stream != want {
+			t.Fatalf("with %d: %+v, %v", n, ack, err)
+		}
+		if err := b.Stream(ack.Stream).Remove(bustest.Context(t), ack.Sequence); err != nil {
+			t.Fatal(err)
+		}
+		tq := taskqueue.New(b)
+		at := time.Now().Add(time.Hour)
+		for name, put := range map[string]func() error{
+			"a wake-up": func() error { return tq.Wake(bustest.Context(t), run, 7) },
+			"a timer":   func() error { return tq.Timer(bustest.Context(t), run, 7, at) },
+			"an occurrence that is due": func() error {
+				_, err := nc.Request(b.Partitions(bus.StreamTasks).SubjectIn(0, "sched.due.acme.s"), []byte("{}"), 10*time.Second)
+				return err
+			},
+		} {
+			if err := put(); err != nil {
+				t.Fatal(err)
+			}
+			var stored *bus.StoredError
+			if err := bus.Redivide(bustest.Context(t), nc); !errors.As(err, &stored) || stored.Messages != 1 {
+				t.Fatalf("with %s: %v", name, err)
+			}
+			for _, stream := range b.Partitions(bus.StreamTasks).Names() {
+				if err := b.Stream(stream).Clear(bustest.Context(t), ">"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := taskqueue.NewSweeps(b).ScheduleSweep(bustest.Context(t), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := taskqueue.NewSweeps(b).ScheduleLanes(bustest.Context(t), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := schedules.New(b).Arm(bustest.Context(t), control.Due{ScheduleRef: control.ScheduleRef{Tenant: "acme", Name: "s"}, At: at, Timing: "t"}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A fleet whose queue was made whole keeps it so, also beside logs that are divided.
+func TestAWholeQueueStaysWhole(t *testing.T) {
+	b, nc := bustest.OpenDivided(t, 4)
+	js := bustest.NewJetStream(t, nc)
+	for _, name := range b.Partitions(bus.StreamTasks).Names() {
+		if err := js.DeleteStream(bustest.Context(t), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := js.DeleteStream(bustest.Context(t), bus.StreamIntake); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(bustest.Context(t), wholeQueue()); err != nil {
+		t.Fatal(err)
+	}
+	b, _ = bustest.OpenOver(t, nc, bus.Config{})
+	if n, m := b.Partitions(bus.StreamTasks).Number(), b.Partitions(bus.StreamRuns).Number(); n != 1 || m != 4 {
+		t.Errorf("%d partitions of the queue, %d of logs", n, m)
+	}
+	if _, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(numbered(1)), false); err != nil {
+		t.Error(err)
+	}
+	if d := bustest.Pull(t, b, 1)[0]; d.Stream != bus.StreamTasks {
+		t.Errorf("it came from %s", d.Stream)
+	}
+}
+
+// wholeQueue is TASKS as versions made it that could not divide it.
+func wholeQueue() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "TASKS", Description: "Tasks, wake-ups and schedules.", Subjects: []string{"tasks.>", "sched.>"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+		Replicas: 1, Duplicates: 2 * time.Minute, AllowDirect: true, MaxConsumers: bus.MaxLanes, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
+		SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source: "tasks.*.*.*", Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
+		},
+		AllowMsgSchedules: true, AllowMsgTTL: true, AllowRollup: true,
+		RePublish: &jetstream.RePublish{Source: "lanes.*.*.*.*", Destination: "queued.{{wildcard(1)}}.{{wildcard(3)}}", HeadersOnly: true},
+	}
+}
+
+// With one partition not a byte of the queue's configuration differs from that of before.
+func TestAWholeQueueIsAsBefore(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Start(t))
+	if err := bus.Redivide(bustest.Context(t), nc); err != nil { // the variable of embeddedtest may have divided them
+		t.Fatal(err)
+	}
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	js := bustest.NewJetStream(t, nc)
+	s, err := js.Stream(bustest.Context(t), "TASKS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wholeQueue()
+	want.Name = "LIKE"
+	want.Subjects = []string{"like.>"}
+	has := s.CachedInfo().Config
+	has.Name, has.Subjects = want.Name, want.Subjects
+	like, err := js.CreateStream(bustest.Context(t), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(like.CachedInfo().Config, has); diff != "" {
+		t.Error(diff)
+	}
+	intake, err := js.Stream(bustest.Context(t), bus.StreamIntake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"intake.high.*.*", "intake.normal.*.*", "intake.low.*.*"}, intake.CachedInfo().Config.Subjects); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestDividePermissions(t *testing.T) {
 	const config = `# RUNS
-allow: [ "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS.*.runs.>", "runs.*.*.log", "tasks.>", "$KV.RUNS.x" ]`
+allow: [ "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS.*.runs.>", "runs.*.*.log", "tasks.>", "tasks.wake.*.*", "tasks.low.*.*", "sched.timer.>", "$JS.ACK.TASKS.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
 	want := `# RUNS
-allow: [ "$JS.API.STREAM.INFO.RUNS_0", "$JS.API.STREAM.INFO.RUNS_1", "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS_0.*.runs.>", "$JS.API.CONSUMER.CREATE.RUNS_1.*.runs.>", "part.2.*.runs.*.*.log", "tasks.>", "$KV.RUNS.x" ]`
+allow: [ "$JS.API.STREAM.INFO.RUNS_0", "$JS.API.STREAM.INFO.RUNS_1", "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS_0.*.runs.>", "$JS.API.CONSUMER.CREATE.RUNS_1.*.runs.>", "part.2.*.runs.*.*.log", "part.2.*.lanes.>", "part.2.*.lanes.wake.*.*.*", "part.2.*.lanes.low.*.*.*", "tasks.low.*.*", "part.2.*.sched.timer.>", "$JS.ACK.TASKS_0.*.>", "$JS.ACK.TASKS_1.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
 	if diff := cmp.Diff(want, bus.DividePermissions(config, 2)); diff != "" {
 		t.Error(diff)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -142,6 +144,84 @@ func BenchmarkPartitionsOfEvents(b *testing.B) {
 			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
 			b.ReportMetric(float64(len(leads)), "leaders")
+		})
+	}
+}
+
+// BenchmarkQueuePartitions has each of N runs submitted, taken, woken and taken again from a queue in one to four streams of a cluster of three,
+// with so many at once. It reports the CPU of the servers and the clients for a run.
+func BenchmarkQueuePartitions(b *testing.B) {
+	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {1, 192}, {4, 192}} {
+		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
+			var buses []*bus.Bus
+			for i, s := range startServers(b) {
+				nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(nc.Close)
+				if i == 0 {
+					if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: tc.streams}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				buses = append(buses, bustest.Reopen(b, nc))
+			}
+			for i, name := range buses[0].Partitions(bus.StreamTasks).Names() {
+				lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))
+			}
+			for in := range tc.streams { // a lane that is new has no leader yet
+				lane, ready := queue.Lane{Priority: messages.PriorityNormal, Tenant: "acme", Partition: in}, false
+				for !ready && b.Context().Err() == nil {
+					ready = true
+					for _, own := range buses {
+						for _, err := range bustest.Tasks(b, own).Take(b.Context(), lane, 1) {
+							ready = ready && err == nil
+						}
+					}
+				}
+			}
+			var next atomic.Int64
+			var all sync.WaitGroup
+			b.ResetTimer()
+			before := processor(b)
+			for g := range tc.atOnce {
+				all.Go(func() {
+					own := buses[g%len(buses)]
+					tq, tasks := taskqueue.New(own), bustest.Tasks(b, own)
+					take := func(l queue.Lane) error { // one message of the lane, of whichever run
+						for b.Context().Err() == nil {
+							for d, err := range tasks.Take(b.Context(), l, 1) {
+								if err == nil {
+									err = d.Ack(b.Context())
+								}
+								return err
+							}
+						}
+						return b.Context().Err()
+					}
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
+						_, err := tq.Submit(b.Context(), bustest.NewTask(run), true)
+						if err == nil {
+							err = take(bustest.LaneOf(own, run, messages.PriorityNormal))
+						}
+						if err == nil {
+							err = tq.Wake(b.Context(), run, 7)
+						}
+						if err == nil {
+							err = take(bustest.LaneOf(own, run, messages.PriorityWake))
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
 		})
 	}
 }

@@ -67,9 +67,10 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				}()
 				return schedules.New(b).Dues(ctx, func(context.Context, control.Due) error { return nil })
 			},
-			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
+			put: func(t *testing.T, b *bus.Bus, nc *nats.Conn, name string) {
 				t.Helper()
-				if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "sched.due.acme."+name, []byte(`{}`)); err != nil {
+				subject := b.Partitions(bus.StreamTasks).SubjectIn(0, "sched.due.acme."+name)
+				if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), subject, []byte(`{}`)); err != nil {
 					t.Fatal(err)
 				}
 			},

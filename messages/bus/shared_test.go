@@ -229,7 +229,8 @@ func TestDepths(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	js := bustest.NewJetStream(t, nc)
 	for _, subject := range []string{"tasks.high.a.r1", "tasks.high.a.r2", "tasks.low.b.r1", "tasks.low.c.r1"} {
-		if _, err := js.Publish(bustest.Context(t), subject, []byte("{}")); err != nil {
+		_, run, _ := messages.ParseTaskSubject(subject)
+		if _, err := js.Publish(bustest.Context(t), bustest.QueueAt(b, run, subject), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}

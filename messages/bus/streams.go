@@ -68,7 +68,7 @@ type Streams struct {
 	AckWait      time.Duration // without a sign of life a task is delivered again. Default 30 s
 	// Partitions is in how many streams each of those is that can be divided: 1 to MaxPartitions. Default as it is, and 1 for new ones.
 	Partitions int
-	// Division is what is there: an Inspector compares with it, and Setup finds it.
+	// Division is that of the streams that exist: an Inspector compares with it, and Setup finds it.
 	Division Division
 }
 
@@ -95,8 +95,11 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 				return err
 			}
 		}
-		if err := ensureConsumer(ctx, js, cmp.Or(s.AckWait, defaultAckWait)); err != nil {
-			return err
+		b.division = s.Division
+		for i := range b.Partitions(StreamTasks).Number() {
+			if err := b.ensureConsumer(ctx, js, i, cmp.Or(s.AckWait, defaultAckWait)); err != nil {
+				return err
+			}
 		}
 		return b.updateLanes(ctx, js, cmp.Or(s.AckWait, defaultAckWait))
 	})
@@ -143,22 +146,12 @@ func (s Streams) events() jetstream.StreamConfig {
 
 // divisible are the streams that can be several, undivided.
 func (s Streams) divisible() []jetstream.StreamConfig {
-	return []jetstream.StreamConfig{s.runs(), s.events()}
+	return []jetstream.StreamConfig{s.runs(), s.events(), s.tasks()}
 }
 
 func (s Streams) configs() []jetstream.StreamConfig {
 	base := s.base()
-	tasks, blobs, dead, agents := base, base, base, base
-
-	tasks.Name, tasks.Description = StreamTasks, "Tasks, wake-ups and schedules."
-	tasks.Subjects = []string{"tasks.>", "sched.>"}
-	tasks.Retention = jetstream.WorkQueuePolicy
-	tasks.SubjectTransform = &jetstream.SubjectTransformConfig{
-		Source:      "tasks.*.*.*",
-		Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
-	}
-	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
-	tasks.RePublish, tasks.MaxConsumers = republish(), MaxLanes
+	blobs, dead, agents := base, base, base
 
 	blobs.Name, blobs.Description = StreamBlobs, "Payloads too large for a record."
 	blobs.Subjects = []string{"blobs.>"}
@@ -186,8 +179,8 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = StreamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	queue, rest := []jetstream.StreamConfig{tasks}, []jetstream.StreamConfig{blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base), files(base), keyring(base), open(base)}
-	return slices.Concat(queue, divide(s.runs(), s.Division[StreamRuns]), divide(s.events(), s.Division[StreamEvents]), rest)
+	rest := []jetstream.StreamConfig{blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base, s.Division[StreamTasks] > 1), auditStore(base), roster(base), files(base), keyring(base), open(base)}
+	return slices.Concat(divide(s.tasks(), s.Division[StreamTasks]), divide(s.runs(), s.Division[StreamRuns]), divide(s.events(), s.Division[StreamEvents]), rest)
 }
 
 // ensureStream creates a stream or checks the one that exists.
@@ -206,11 +199,16 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	if want.Name == streamAudit { // its settings are the auditor's
 		return nil
 	}
-	if want.Name == StreamTasks {
+	if isTasks(want.Name) {
 		if has, err = updateTasks(ctx, js, want, has); err != nil {
 			return fmt.Errorf("update stream %s: %w", want.Name, err)
 		}
 		want.MaxConsumers = has.MaxConsumers // an operator may have given room to more lanes
+	}
+	if want.Name == StreamIntake {
+		if has, err = updateIntake(ctx, js, want, has); err != nil {
+			return fmt.Errorf("update stream %s: %w", want.Name, err)
+		}
 	}
 	return checkStream(want, has, replicas)
 }
@@ -226,6 +224,25 @@ func updateTasks(ctx context.Context, js jetstream.JetStream, want, has jetstrea
 		return has, err
 	}
 	return stream.CachedInfo().Config, nil
+}
+
+// updateIntake gives INTAKE the subjects that the queue does not take, or takes them away, when the division of the queue has changed.
+func updateIntake(ctx context.Context, js jetstream.JetStream, want, has jetstream.StreamConfig) (jetstream.StreamConfig, error) {
+	if sorted(has.Subjects) == sorted(want.Subjects) || !ownIntake(has) {
+		return has, nil
+	}
+	has.Subjects = want.Subjects
+	stream, err := js.UpdateStream(ctx, has)
+	if err != nil {
+		return has, err
+	}
+	return stream.CachedInfo().Config, nil
+}
+
+// ownIntake reports whether INTAKE has the subjects that it has beside an undivided queue, or beside a divided one.
+func ownIntake(has jetstream.StreamConfig) bool {
+	none := jetstream.StreamConfig{}
+	return slices.Contains([]string{sorted(intake(none, false).Subjects), sorted(intake(none, true).Subjects)}, sorted(has.Subjects))
 }
 
 // checkStream compares the settings that matter. Others, such as a size limit, are the operator's.
@@ -292,13 +309,15 @@ func transform(c jetstream.StreamConfig) string {
 }
 
 // ensureConsumer creates the consumer of wake-ups, or checks the one that exists. In earlier versions it had all tasks.
-func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
-	want := LaneConfig(queue.WakeLane(), ackWait)
-	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
+func (b *Bus) ensureConsumer(ctx context.Context, js jetstream.JetStream, partition int, ackWait time.Duration) error {
+	tasks := b.Partitions(StreamTasks)
+	stream := tasks.Name(partition)
+	want := LaneConfig(queue.WakeLane().In(partition), tasks.Number(), ackWait)
+	consumer, err := js.Consumer(ctx, stream, ConsumerWorkers)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)
+		consumer, err = js.CreateConsumer(ctx, stream, want)
 		if errors.Is(err, jetstream.ErrConsumerExists) { // another client was faster
-			consumer, err = js.Consumer(ctx, StreamTasks, ConsumerWorkers)
+			consumer, err = js.Consumer(ctx, stream, ConsumerWorkers)
 		}
 	}
 	if err != nil {
@@ -309,14 +328,14 @@ func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Du
 	if old {
 		has.FilterSubjects, has.Description = want.FilterSubjects, want.Description
 	}
-	if err := checkConsumer(want, has); err != nil {
+	if err := checkConsumer(stream, want, has); err != nil {
 		return err
 	}
 	if !old && has.AckWait == want.AckWait && has.MaxAckPending == want.MaxAckPending {
 		return nil
 	}
 	has.AckWait, has.MaxAckPending = want.AckWait, want.MaxAckPending
-	if _, err := js.UpdateConsumer(ctx, StreamTasks, has); err != nil {
+	if _, err := js.UpdateConsumer(ctx, stream, has); err != nil {
 		return fmt.Errorf("update consumer %s: %w", ConsumerWorkers, err)
 	}
 	return nil
@@ -324,6 +343,7 @@ func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Du
 
 // updateLanes gives all lanes the ack wait.
 func (b *Bus) updateLanes(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
+	tasks := b.Partitions(StreamTasks)
 	lanes, err := b.Lanes(ctx)
 	if err != nil {
 		return err
@@ -332,7 +352,7 @@ func (b *Bus) updateLanes(ctx context.Context, js jetstream.JetStream, ackWait t
 		if s.AckWait == ackWait || s.Lane.Wakes() {
 			continue
 		}
-		_, err := js.UpdateConsumer(ctx, StreamTasks, LaneConfig(s.Lane, ackWait))
+		_, err := js.UpdateConsumer(ctx, tasks.Name(s.Lane.Partition), LaneConfig(s.Lane, tasks.Number(), ackWait))
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerDoesNotExist) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return fmt.Errorf("update lane %s: %w", s.Lane, err)
 		}
@@ -340,7 +360,7 @@ func (b *Bus) updateLanes(ctx context.Context, js jetstream.JetStream, ackWait t
 	return nil
 }
 
-func checkConsumer(want, has jetstream.ConsumerConfig) error {
+func checkConsumer(stream string, want, has jetstream.ConsumerConfig) error {
 	for _, s := range []struct {
 		name      string
 		want, has any
@@ -353,7 +373,7 @@ func checkConsumer(want, has jetstream.ConsumerConfig) error {
 	} {
 		if !reflect.DeepEqual(s.want, s.has) {
 			return fmt.Errorf("consumer %s of stream %s: %s is %v, but must be %v: remove it with `nats consumer rm %s %s`, "+
-				"and it is made again", ConsumerWorkers, StreamTasks, s.name, s.has, s.want, StreamTasks, ConsumerWorkers)
+				"and it is made again", ConsumerWorkers, stream, s.name, s.has, s.want, stream, ConsumerWorkers)
 		}
 	}
 	return nil

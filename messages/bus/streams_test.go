@@ -105,19 +105,20 @@ func TestSetupUpdatesAckWait(t *testing.T) {
 }
 
 func TestSetupRefusesAnotherConsumer(t *testing.T) {
-	_, nc := bustest.OpenNew(t)
+	b, nc := bustest.OpenNew(t)
 	js := bustest.NewJetStream(t, nc)
-	c, err := js.Consumer(bustest.Context(t), bus.StreamTasks, bus.ConsumerWorkers)
+	stream := bustest.QueueIn(b, bustest.Run())
+	c, err := js.Consumer(bustest.Context(t), stream, bus.ConsumerWorkers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := c.CachedInfo().Config
 	cfg.MaxDeliver = 5
-	if _, err := js.UpdateConsumer(bustest.Context(t), bus.StreamTasks, cfg); err != nil {
+	if _, err := js.UpdateConsumer(bustest.Context(t), stream, cfg); err != nil {
 		t.Fatal(err)
 	}
 	err = bus.Setup(bustest.Context(t), nc, bus.Streams{})
-	if want := "consumer workers of stream TASKS: max_deliver is 5, but must be -1"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "consumer workers of stream " + stream + ": max_deliver is 5, but must be -1"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }

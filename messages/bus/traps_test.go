@@ -47,11 +47,11 @@ func TestWakeUpWouldBeSwallowed(t *testing.T) {
 	}
 	ticket := bustest.Pull(t, b, 1)[0]
 	js := bustest.NewJetStream(t, nc)
-	_, err := js.Publish(bustest.Context(t), bustest.Run().WakeSubject(), nil, jetstream.WithExpectLastSequenceForSubject(0, bustest.Run().QueuedFilter()))
+	_, err := js.Publish(bustest.Context(t), bustest.QueueAt(b, bustest.Run(), bustest.Run().WakeSubject()), nil, jetstream.WithExpectLastSequenceForSubject(0, bustest.Run().QueuedFilter()))
 	if err == nil {
 		t.Error("expecting 0 while the old ticket is unacked: got no refusal")
 	}
-	ack, err := js.Publish(bustest.Context(t), bustest.Run().WakeSubject(), nil, jetstream.WithMsgID(bustest.Run().MsgID()))
+	ack, err := js.Publish(bustest.Context(t), bustest.QueueAt(b, bustest.Run(), bustest.Run().WakeSubject()), nil, jetstream.WithMsgID(bustest.Run().MsgID()))
 	if err != nil || !ack.Duplicate {
 		t.Errorf("with the id of the submit: got %+v, %v", ack, err)
 	}

@@ -5,6 +5,7 @@
 package queue
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
@@ -16,6 +17,8 @@ import (
 type Lane struct {
 	Priority messages.Priority `json:"priority"`
 	Tenant   string            `json:"tenant,omitempty"`
+	// Partition of the queue, if that is divided: what is of one tenant and priority there is a lane of its own.
+	Partition int `json:"-"`
 }
 
 // WakeLane is the lane of wake-ups and errands, and of messages that name no run.
@@ -31,29 +34,46 @@ func LaneOf(p messages.Priority, tenant string) (l Lane, ok bool) {
 	case !p.Valid(), tenant == messages.NoRun:
 		return Lane{}, false
 	default:
-		return Lane{p, tenant}, true
+		return Lane{Priority: p, Tenant: tenant}, true
 	}
 }
 
 // Wakes reports whether it is the lane of wake-ups.
 func (l Lane) Wakes() bool { return l.Priority.Wakes() }
 
-// String is priority.tenant, or wake.
-func (l Lane) String() string {
-	if l.Wakes() {
-		return string(messages.PriorityWake)
-	}
-	return string(l.Priority) + "." + l.Tenant
+// In is the same lane in a partition.
+func (l Lane) In(partition int) Lane {
+	l.Partition = partition
+	return l
 }
+
+// String is priority.tenant, or wake, and then /partition unless that is the first.
+func (l Lane) String() string {
+	s := string(l.Priority) + "." + l.Tenant
+	if l.Wakes() {
+		s = string(messages.PriorityWake)
+	}
+	if l.Partition > 0 {
+		s += partitionMark + strconv.Itoa(l.Partition)
+	}
+	return s
+}
+
+const partitionMark = "/"
 
 // ParseLane reads what String wrote.
 func ParseLane(s string) (l Lane, ok bool) {
+	s, number, in := strings.Cut(s, partitionMark)
+	partition, err := strconv.Atoi(number)
+	if in && (err != nil || partition <= 0) {
+		return Lane{}, false
+	}
 	if s == string(messages.PriorityWake) {
-		return WakeLane(), true
+		return WakeLane().In(partition), true
 	}
 	priority, tenant, _ := strings.Cut(s, ".")
 	l, ok = LaneOf(messages.Priority(priority), tenant)
-	return l, ok && !l.Wakes()
+	return l.In(partition), ok && !l.Wakes()
 }
 
 // Filter matches the messages of a lane that is not that of the wake-ups, as the stream stores them: whatever the hash

@@ -128,7 +128,7 @@ func (k *Controller) repair(ctx context.Context, run messages.Ref) (Swept, error
 func (k *Controller) repairOpen(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	switch last.Head.Phase {
 	case record.PhaseActive:
-		queued, err := k.Queue.Holds(ctx, last.Head.Ticket)
+		queued, err := k.Queue.Holds(ctx, run, last.Head.Ticket)
 		if err != nil || queued {
 			return false, err
 		}

@@ -43,7 +43,7 @@ type Queue interface {
 	// Net schedules the errand that catches a lost wake-up of a control record.
 	Net(ctx context.Context, run messages.Ref, control string, at time.Time) error
 	// Holds reports whether the task message of a sequence is still in the queue; never stale.
-	Holds(ctx context.Context, ticket uint64) (bool, error)
+	Holds(ctx context.Context, run messages.Ref, ticket uint64) (bool, error)
 	// DeadLetter publishes a task to the dead letters; one letter per run.
 	DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
 }

@@ -24,7 +24,7 @@ func (k *Controller) Stranded(ctx context.Context, run messages.Ref, awaited Awa
 	}
 	switch last.Head.Phase {
 	case record.PhaseActive:
-		held, err := k.Queue.Holds(ctx, last.Head.Ticket)
+		held, err := k.Queue.Holds(ctx, run, last.Head.Ticket)
 		if err != nil || held {
 			return "", last, err
 		}

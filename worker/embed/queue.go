@@ -59,7 +59,7 @@ func (q *queue) disarm() {
 func (q *queue) Net(context.Context, messages.Ref, string, time.Time) error { return nil }
 
 // Holds implements runlog.Queue.
-func (q *queue) Holds(context.Context, uint64) (bool, error) { return true, nil }
+func (q *queue) Holds(context.Context, messages.Ref, uint64) (bool, error) { return true, nil }
 
 // DeadLetter implements runlog.Queue: the result says that the task could not be worked.
 func (q *queue) DeadLetter(context.Context, messages.Ref, string, messages.Dead) error { return nil }

@@ -51,7 +51,7 @@ type book struct {
 	owed       map[queue.Lane]struct{} // to be announced to other workers
 	foreign    []queue.Lane            // some of the lanes with messages in hand elsewhere; written by list
 	later      []ripening              // messages that this worker handed back with a delay; written by given and ripen
-	unroutable []uint64                // sequences of messages that are in no lane; written by stored and deadLetter
+	unroutable []place                 // messages that are in no lane; written by stored and deadLetter
 	full       uint64                  // lanes that could not be created; written by failed
 	standing   standing                // written by mayStand and stood
 }
@@ -60,6 +60,12 @@ type book struct {
 type hinted struct {
 	seq     uint64
 	retries int
+}
+
+// place is that of a message in the queue.
+type place struct {
+	partition int
+	seq       uint64
 }
 
 // ripening is a lane in which a message is redelivered at a given time.
@@ -80,9 +86,9 @@ func (f *Fetch) stored(l queue.Lane, seq uint64) {
 	f.do(func() {
 		b := &f.book
 		switch {
-		case l == queue.Lane{}:
+		case l.Priority == "":
 			if len(b.unroutable) < maxUnroutable {
-				b.unroutable = append(b.unroutable, seq)
+				b.unroutable = append(b.unroutable, place{l.Partition, seq})
 				signal(f.say)
 			}
 			return
@@ -242,10 +248,10 @@ func (f *Fetch) ripen(now time.Time, foreign bool) {
 
 // deadLetter dead-letters the messages that are in no lane.
 func (f *Fetch) deadLetter(ctx context.Context) {
-	var unroutable []uint64
+	var unroutable []place
 	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
-	for _, seq := range unroutable {
-		task, ok, err := f.cfg.Queue.Unroutable(ctx, seq)
+	for _, at := range unroutable {
+		task, ok, err := f.cfg.Queue.Unroutable(ctx, at.partition, at.seq)
 		switch {
 		case ok:
 			f.cfg.Discard(ctx, task)

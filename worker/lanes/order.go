@@ -2,7 +2,8 @@
 // I/O. Order is not safe for concurrent use.
 //
 // Wake-ups and priorities share turns, 64 to 16 to 4 to 1: runs in progress go first, and thousands of concurrent wake-ups do not
-// keep new runs from starting. Low priorities are slow but never starve. Within a priority, tenants share turns by their weights.
+// keep new runs from starting. Low priorities are slow but never starve. Within a priority, tenants share turns by their weights. If the queue
+// is divided, a tenant has the turns of one, and the partitions of its lane take them in turn.
 package lanes
 
 import (
@@ -28,18 +29,27 @@ type class struct {
 	member   member
 }
 
-// lane is one that was ever marked, and not forgotten since.
+// lane is one that was ever marked, and not forgotten since: all partitions of it together.
 type lane struct {
+	name   queue.Lane // of the first partition
+	parts  turns      // those that have work
+	member member     // of its class
+}
+
+// part is a lane in one partition that was ever marked, and not forgotten since.
+type part struct {
+	lane   *lane
 	name   queue.Lane
 	mark   uint64 // counts marks; 0: it has no work
-	member member // of its class
+	member member // of its lane
 }
 
 // Order is what a worker believes about the lanes.
 type Order struct {
 	classes map[messages.Priority]*class
-	turns   turns // of the classes
-	lanes   map[queue.Lane]*lane
+	turns   turns                // of the classes
+	lanes   map[queue.Lane]*lane // by the name of their first partition
+	parts   map[queue.Lane]*part
 	marks   uint64
 	weights map[string]int
 	paused  map[string]bool
@@ -47,7 +57,7 @@ type Order struct {
 
 // New returns an Order in which no lane has work.
 func New() *Order {
-	o := &Order{classes: map[messages.Priority]*class{}, lanes: map[queue.Lane]*lane{}}
+	o := &Order{classes: map[messages.Priority]*class{}, lanes: map[queue.Lane]*lane{}, parts: map[queue.Lane]*part{}}
 	for _, c := range classes() {
 		c.member.class = c
 		o.classes[c.priority] = c
@@ -61,20 +71,31 @@ func (o *Order) Mark(name queue.Lane) {
 	if o.classes[name.Priority] == nil {
 		return
 	}
-	l := o.lanes[name]
-	if l == nil {
-		l = &lane{name: name}
-		l.member.lane = l
-		o.lanes[name] = l
+	p := o.parts[name]
+	if p == nil {
+		l := o.lanes[name.In(0)]
+		if l == nil {
+			l = &lane{name: name.In(0)}
+			l.member.lane = l
+			o.lanes[l.name] = l
+		}
+		p = &part{lane: l, name: name}
+		p.member.part = p
+		o.parts[name] = p
 	}
-	l.mark = o.marks
-	o.place(l)
+	p.mark = o.marks
+	o.place(p)
 }
 
-// place lets a lane take turns, or not.
-func (o *Order) place(l *lane) {
-	c := o.classes[l.name.Priority]
-	if l.mark == 0 || o.paused[l.name.Tenant] {
+// place lets a lane take turns in a partition, or not.
+func (o *Order) place(p *part) {
+	l, c := p.lane, o.classes[p.name.Priority]
+	if p.mark == 0 {
+		l.parts.leave(&p.member)
+	} else {
+		l.parts.join(&p.member)
+	}
+	if len(l.parts.heap) == 0 || o.paused[l.name.Tenant] {
 		c.lanes.leave(&l.member)
 	} else {
 		c.lanes.join(&l.member)
@@ -88,15 +109,15 @@ func (o *Order) place(l *lane) {
 
 // Marked reports whether a lane is believed to have work.
 func (o *Order) Marked(name queue.Lane) bool {
-	l := o.lanes[name]
-	return l != nil && l.mark != 0
+	p := o.parts[name]
+	return p != nil && p.mark != 0
 }
 
 // All are the lanes that are believed to have work, those of paused tenants too.
 func (o *Order) All() []queue.Lane {
 	var all []queue.Lane
-	for name, l := range o.lanes {
-		if l.mark != 0 {
+	for name, p := range o.parts {
+		if p.mark != 0 {
 			all = append(all, name)
 		}
 	}
@@ -120,7 +141,7 @@ type Share struct {
 // when no lane has work.
 func (o *Order) Share(n int) []Share {
 	var shares []Share
-	at := map[*lane]int{}
+	at := map[*part]int{}
 	for range n {
 		m := o.turns.next()
 		if m == nil {
@@ -128,12 +149,14 @@ func (o *Order) Share(n int) []Share {
 		}
 		c := m.class
 		l := c.lanes.next().lane
+		p := l.parts.next().part
 		o.turns.charge(m, c.weight, 1)
 		c.lanes.charge(&l.member, o.weight(l), 1)
-		i, ok := at[l]
+		l.parts.charge(&p.member, 1, 1)
+		i, ok := at[p]
 		if !ok {
 			i = len(shares)
-			at[l], shares = i, append(shares, Share{Lane: l.name, mark: l.mark})
+			at[p], shares = i, append(shares, Share{Lane: p.name, mark: p.mark})
 		}
 		shares[i].N++
 	}
@@ -144,16 +167,17 @@ func (o *Order) weight(l *lane) int { return min(max(1, o.weights[l.name.Tenant]
 
 // Took says how much a share brought. A dry lane has no more, unless it was marked again since the share was handed out.
 func (o *Order) Took(s Share, got int, dry bool) {
-	l := o.lanes[s.Lane]
-	if l == nil {
+	p := o.parts[s.Lane]
+	if p == nil {
 		return
 	}
-	c := o.classes[s.Lane.Priority]
+	l, c := p.lane, o.classes[s.Lane.Priority]
 	o.turns.charge(&c.member, c.weight, got-s.N)
 	c.lanes.charge(&l.member, o.weight(l), got-s.N)
-	if dry && l.mark == s.mark {
-		l.mark = 0
-		o.place(l)
+	l.parts.charge(&p.member, 1, got-s.N)
+	if dry && p.mark == s.mark {
+		p.mark = 0
+		o.place(p)
 	}
 }
 
@@ -161,9 +185,12 @@ func (o *Order) Took(s Share, got int, dry bool) {
 // work.
 func (o *Order) Grant(weights map[string]int, paused map[string]bool) {
 	o.weights, o.paused = weights, paused
-	for name, l := range o.lanes {
-		if o.place(l); l.mark == 0 {
-			delete(o.lanes, name)
+	for name, p := range o.parts {
+		if o.place(p); p.mark == 0 {
+			delete(o.parts, name)
+			if len(p.lane.parts.heap) == 0 {
+				delete(o.lanes, p.lane.name)
+			}
 		}
 	}
 }

@@ -233,3 +233,46 @@ func TestDeterministic(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A tenant has the turns of one, in however many partitions its tasks are, and its partitions take these by turns.
+func TestTurnsOfPartitions(t *testing.T) {
+	queued := map[queue.Lane]int{normal("b").In(2): 1000}
+	for i := range 4 {
+		queued[normal("a").In(i)] = 1000
+	}
+	f := newFleet(1, queued)
+	for range 100 {
+		f.turn(0, 8)
+	}
+	want := map[queue.Lane]int{normal("b").In(2): 400}
+	for i := range 4 {
+		want[normal("a").In(i)] = 100
+	}
+	got := f.counts()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, l := range []queue.Lane{normal("a").In(0), normal("a").In(1), normal("a").In(2)} {
+		f.queued[l] = 0
+	}
+	f.took = nil
+	for range 100 {
+		f.turn(0, 8)
+	}
+	if c := f.counts(); c[normal("a").In(3)] < 380 || c[normal("b").In(2)] < 380 {
+		t.Errorf("with one partition left: %v", c)
+	}
+	f.orders[0].Grant(nil, map[string]bool{"a": true})
+	f.took = nil
+	f.mark(normal("a").In(1))
+	for range 10 {
+		f.turn(0, 8)
+	}
+	if c := f.counts(); len(c) != 1 || !f.orders[0].Paused(normal("a").In(3)) {
+		t.Errorf("of a paused tenant: %v", c)
+	}
+	f.orders[0].Grant(nil, nil)
+	if !f.orders[0].Marked(normal("a").In(3)) || f.orders[0].Marked(normal("a").In(0)) {
+		t.Errorf("after the pause: %v", f.orders[0].All())
+	}
+}

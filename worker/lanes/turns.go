@@ -22,6 +22,7 @@ type member struct {
 	start uint64 // of its next turn
 	order uint64 // of those that start together the one that joined first is first
 	index int    // in the heap, from 1; 0: it is out
+	part  *part  // or
 	lane  *lane  // or
 	class *class
 }

@@ -40,7 +40,7 @@ func (q *rq) Wake(_ context.Context, _ messages.Ref, n uint64) error {
 }
 func (q *rq) Timer(context.Context, messages.Ref, uint64, time.Time) error { return nil }
 func (q *rq) Net(context.Context, messages.Ref, string, time.Time) error   { return nil }
-func (q *rq) Holds(context.Context, uint64) (bool, error)                  { return true, nil }
+func (q *rq) Holds(context.Context, messages.Ref, uint64) (bool, error)    { return true, nil }
 func (q *rq) DeadLetter(_ context.Context, _ messages.Ref, _ string, d messages.Dead) error {
 	if q.fail != nil {
 		return q.fail

@@ -40,7 +40,7 @@ func (*sink) Finish(context.Context, messages.Event) error                 { ret
 func (*sink) Wake(context.Context, messages.Ref, uint64) error             { return nil }
 func (*sink) Timer(context.Context, messages.Ref, uint64, time.Time) error { return nil }
 func (*sink) Net(context.Context, messages.Ref, string, time.Time) error   { return nil }
-func (*sink) Holds(context.Context, uint64) (bool, error)                  { return false, nil }
+func (*sink) Holds(context.Context, messages.Ref, uint64) (bool, error)    { return false, nil }
 func (h *sink) DeadLetter(context.Context, messages.Ref, string, messages.Dead) error {
 	h.letters++
 	return nil

@@ -296,7 +296,7 @@ func (q simQueue) Net(_ context.Context, run messages.Ref, control string, _ tim
 	return q.put("net", run.NetSubject(control), &message{wake: messages.Wake{Errand: messages.ErrandNet}, by: q.p})
 }
 
-func (q simQueue) Holds(_ context.Context, ticket uint64) (bool, error) {
+func (q simQueue) Holds(_ context.Context, _ messages.Ref, ticket uint64) (bool, error) {
 	if err := q.p.op("holds"); err != nil {
 		return false, err
 	}

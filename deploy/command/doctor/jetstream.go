@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,13 +133,10 @@ func (s *store) setUp(ctx context.Context) []Finding {
 	if len(out) == 0 {
 		out = append(out, ok("streams", "%d, as the protocol needs them", len(names)))
 	}
-	if s.streams[bus.StreamTasks] == nil {
+	if len(s.queueStreams()) == 0 {
 		return out
 	}
-	err := s.ask(ctx, func(ctx context.Context) error {
-		_, err := s.inspect.Wakes(ctx)
-		return err
-	})
+	err := s.ask(ctx, s.inspect.Wakes)
 	switch {
 	case errors.Is(err, errDenied):
 		out = append(out, skip("wake-ups", asDispatcher, "%v", err))
@@ -343,16 +341,18 @@ func skew(differs, within time.Duration) Finding {
 // room looks at how many consumers streams have.
 func (s *store) room(context.Context) []Finding {
 	var out []Finding
-	for _, c := range []struct{ stream, check, do string }{
-		{bus.StreamTasks, "lanes", "raise max_consumers with `nats stream edit TASKS`: each tenant with tasks has one at each priority"},
-		{bus.StreamEvents, "watchers", "raise max_consumers with `nats stream edit EVENTS`, or have fewer clients follow events"},
-	} {
-		state := s.fullest(c.stream)
-		if state == nil || state.Config.MaxConsumers <= 0 {
-			continue
+	look := func(state *bus.StreamState, check, do string) {
+		if state != nil && state.Config.MaxConsumers > 0 {
+			out = append(out, used(check, do, uint64(max(state.State.Consumers, 0)), int64(state.Config.MaxConsumers), number))
 		}
-		f := used(c.check, c.do, uint64(max(state.State.Consumers, 0)), int64(state.Config.MaxConsumers), number)
-		out = append(out, f)
+	}
+	queue := s.queueStreams()
+	slices.SortStableFunc(queue, func(x, y *bus.StreamState) int { return cmp.Compare(y.State.Consumers, x.State.Consumers) })
+	for _, state := range queue[:min(1, len(queue))] { // the fullest partition
+		look(state, "lanes", "raise max_consumers with `nats stream edit "+state.Config.Name+"`: each tenant with tasks has one at each priority")
+	}
+	if state := s.fullest(bus.StreamEvents); state != nil {
+		look(state, "watchers", "raise max_consumers with `nats stream edit "+state.Config.Name+"`, or have fewer clients follow events")
 	}
 	return out
 }

@@ -24,7 +24,7 @@ const longWait = 5 * time.Minute
 func (s *store) lanes(ctx context.Context) []Finding {
 	const check = "queue"
 	var list *control.LaneList
-	err := s.withBus(ctx, bus.StreamTasks, func(ctx context.Context, b *bus.Bus) (err error) {
+	err := s.withQueue(ctx, func(ctx context.Context, b *bus.Bus) (err error) {
 		list, err = taskqueue.New(b).LaneList(ctx, control.LanesRequest{})
 		return err
 	})
@@ -63,13 +63,24 @@ func (s *store) lanes(ctx context.Context) []Finding {
 	return []Finding{ok(check, "%s", text)}
 }
 
-// withBus does one check with the bus, if a stream is there.
-func (s *store) withBus(ctx context.Context, stream string, do func(context.Context, *bus.Bus) error) error {
-	if s.streams[stream] == nil {
+// queueStreams are those of the queue that could be looked at: one, or its partitions.
+func (s *store) queueStreams() []*bus.StreamState {
+	var found []*bus.StreamState
+	for _, name := range s.inspect.Streams() {
+		if state := s.streams[name]; state != nil && (name == bus.StreamTasks || strings.HasPrefix(name, bus.StreamTasks+"_")) {
+			found = append(found, state)
+		}
+	}
+	return found
+}
+
+// withQueue does one check with the bus, if the queue is there.
+func (s *store) withQueue(ctx context.Context, do func(context.Context, *bus.Bus) error) error {
+	if len(s.queueStreams()) == 0 {
 		return bus.ErrMissing
 	}
 	return s.ask(ctx, func(ctx context.Context) error {
-		b, err := bus.Open(ctx, s.nc, bus.Config{Streams: []string{}, Budget: s.timeout})
+		b, err := bus.Open(ctx, s.nc, bus.Config{Streams: []string{bus.StreamTasks}, Budget: s.timeout})
 		if err != nil {
 			return err
 		}
@@ -92,7 +103,7 @@ func (s *store) deadLetters(context.Context) []Finding {
 
 // workers asks a dispatcher for those that answer, and so both.
 func (s *store) workers(ctx context.Context) []Finding {
-	if s.streams[bus.StreamTasks] == nil {
+	if len(s.queueStreams()) == 0 {
 		return []Finding{skip("dispatcher", "", "there is no queue")}
 	}
 	var list []messages.WorkerStatus

@@ -49,7 +49,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 		p, ref, ok := messages.ParseTaskSubject(q.Subject)
 		late := req.Until != nil && !q.At.Before(*req.Until)
 		if !ok || p.Wakes() || late || ref.Tenant != req.Tenant || !isChild(ref.Run) {
-			next = q.Seq
+			next = q.Position()
 			continue
 		}
 		task, err := messages.DecodeTaskFor(ref, p, q.Body)
@@ -72,7 +72,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 			}
 			list.Runs = append(list.Runs, run)
 		}
-		next = q.Seq
+		next = q.Position()
 	}
 	x.stillQueued(ctx, req.Tenant, &list)
 	return list, nil

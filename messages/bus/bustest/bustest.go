@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -135,6 +136,29 @@ func EventsAt(tb testing.TB, nc *nats.Conn, subject string) string {
 	return bus.PartitionSubject(subject, bus.PartitionOf(run, n), n)
 }
 
+// QueueIn is the stream that has the tasks of a run.
+func QueueIn(b *bus.Bus, run messages.Ref) string { return b.Partitions(bus.StreamTasks).NameOf(run) }
+
+// QueueAt is where a message of a run is published that is stored in the queue.
+func QueueAt(b *bus.Bus, run messages.Ref, subject string) string {
+	return b.Partitions(bus.StreamTasks).Subject(run, subject)
+}
+
+// QueueOf matches where tasks of a tenant are published.
+func QueueOf(b *bus.Bus, p messages.Priority, tenant string) string {
+	if b.Partitions(bus.StreamTasks).Divided() {
+		return "part.*.*.lanes." + string(p) + ".*." + tenant + ".*"
+	}
+	return "tasks." + string(p) + "." + tenant + ".*"
+}
+
+// LaneOf is a lane of a tenant where the task of a run is.
+func LaneOf(b *bus.Bus, run messages.Ref, p messages.Priority) queue.Lane {
+	in, _ := b.Partitions(bus.StreamTasks).Index(QueueIn(b, run))
+	l, _ := queue.LaneOf(p, run.Tenant)
+	return l.In(in)
+}
+
 // Logs returns the logs of a bus.
 func Logs(b *bus.Bus) *runlogs.Store { return runlogs.New(b, runlogs.Config{}) }
 
@@ -175,11 +199,19 @@ func Run() messages.Ref { return messages.Ref{Tenant: "acme", Run: "run-1"} }
 // StreamLength is how many messages a stream holds.
 func StreamLength(tb testing.TB, nc *nats.Conn, stream string) uint64 {
 	tb.Helper()
-	s, err := NewJetStream(tb, nc).Stream(Context(tb), stream)
+	division, err := bus.FindDivision(Context(tb), nc)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return s.CachedInfo().State.Msgs
+	length, n := uint64(0), max(1, division[stream])
+	for i := range n {
+		s, err := NewJetStream(tb, nc).Stream(Context(tb), bus.PartitionName(stream, i, n))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		length += s.CachedInfo().State.Msgs
+	}
+	return length
 }
 
 // NewJetStream is the library's view of a connection.
@@ -342,7 +374,7 @@ func StoredNumbers(tb testing.TB, b *bus.Bus, filter string) []uint64 {
 func AwaitConnected(tb testing.TB, b *bus.Bus) {
 	tb.Helper()
 	for {
-		_, err := taskqueue.New(b).Holds(Context(tb), 1)
+		_, err := taskqueue.New(b).Holds(Context(tb), messages.Ref{Tenant: "acme", Run: "r"}, 1)
 		if err == nil {
 			return
 		}

@@ -221,10 +221,10 @@ func (c *collection) emptied(ctx context.Context) error {
 // lives reports whether a run has a log, or a task that waits: in the queue, in a batch, or in the dead letters until it is sent again.
 func (c *collection) lives(ctx context.Context, run messages.Ref) (bool, error) {
 	for _, at := range []struct{ stream, subject string }{
-		{bus.StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>"},
+		{c.bus.Partitions(bus.StreamTasks).NameOf(run), "sched.*." + run.Tenant + "." + run.Run + ".>"},
 		{bus.StreamDead, "dead." + run.Tenant + ".*." + run.Run},
 		{bus.StreamBatches, messages.BatchRef{Tenant: run.Tenant, ID: "*"}.LineSubject(run.Run)},
-		{bus.StreamTasks, run.QueuedFilter()},
+		{c.bus.Partitions(bus.StreamTasks).NameOf(run), run.QueuedFilter()},
 		{c.bus.Partitions(bus.StreamRuns).NameOf(run), run.LogSubject()}, // last: a task that is begun meanwhile has a log by then
 	} {
 		_, ok, err := c.bus.Stream(at.stream).Get(ctx, bus.Lookup{Seq: 1, Next: at.subject})

@@ -138,7 +138,7 @@ func TestStrayReferences(t *testing.T) {
 		refer(t, st, run, text(10+i))
 	}
 	for _, subject := range []string{
-		bustest.LogAt(b, logged), queued.TaskSubject(messages.PriorityNormal), dead.DeadSubject("writer"),
+		bustest.LogAt(b, logged), bustest.QueueAt(b, queued, queued.TaskSubject(messages.PriorityNormal)), dead.DeadSubject("writer"),
 		messages.BatchRef{Tenant: "acme", ID: "b"}.LineSubject(listed.Run),
 	} {
 		if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), subject, []byte("{}")); err != nil {

@@ -43,12 +43,14 @@ func (rt *Retention) Known(ctx context.Context, tenant string) ([]string, error)
 		{bus.StreamTasks, "lanes.*.*." + tenant + ".*"}:                           4,
 		{bus.StreamTasks, "sched.task." + tenant + ".*.start"}:                    3,
 	} {
-		for subject, err := range rt.bus.Stream(at.stream).Subjects(ctx, at.filter) {
-			if err != nil {
-				return nil, fmt.Errorf("list the runs of tenant %s in %s: %w", tenant, at.stream, err)
-			}
-			if id := strings.Split(subject, ".")[token]; id != messages.NoRun && strict.ValidToken(id) {
-				ids[id] = true
+		for _, stream := range rt.bus.Partitions(at.stream).Names() {
+			for subject, err := range rt.bus.Stream(stream).Subjects(ctx, at.filter) {
+				if err != nil {
+					return nil, fmt.Errorf("list the runs of tenant %s in %s: %w", tenant, stream, err)
+				}
+				if id := strings.Split(subject, ".")[token]; id != messages.NoRun && strict.ValidToken(id) {
+					ids[id] = true
+				}
 			}
 		}
 	}
@@ -110,8 +112,10 @@ func (rt *Retention) EraseRest(ctx context.Context, tenant string) error {
 		{bus.StreamBlobs, "blobs." + tenant + ".>"},
 		{bus.StreamFiles, "files." + tenant + ".>"},
 	} {
-		if err := rt.bus.Stream(at.stream).Clear(ctx, at.filter); err != nil {
-			return fmt.Errorf("purge %s of %s: %w", at.filter, at.stream, err)
+		for _, stream := range rt.bus.Partitions(at.stream).Names() {
+			if err := rt.bus.Stream(stream).Clear(ctx, at.filter); err != nil {
+				return fmt.Errorf("purge %s of %s: %w", at.filter, stream, err)
+			}
 		}
 	}
 	return nil

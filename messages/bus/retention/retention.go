@@ -116,8 +116,8 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 		rare            bool // most runs leave nothing there, and a look costs less than a purge that wakes all lanes
 	}{
 		// In this order: what fires in between is seen as queued.
-		{bus.StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>", true},
-		{bus.StreamTasks, run.QueuedFilter(), true},
+		{rt.bus.Partitions(bus.StreamTasks).NameOf(run), "sched.*." + run.Tenant + "." + run.Run + ".>", true},
+		{rt.bus.Partitions(bus.StreamTasks).NameOf(run), run.QueuedFilter(), true},
 		{bus.StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>", false},
 		{bus.StreamFiles, "files." + run.Tenant + ".ref." + run.Run + ".*", true},
 		{bus.StreamLogs, run.LogEntriesSubject(), false},

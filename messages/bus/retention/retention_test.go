@@ -208,7 +208,7 @@ func TestPurgeTakesAll(t *testing.T) {
 			t.Errorf("%s has queued or scheduled messages: %v, %v", r, awaited, err)
 		}
 		for stream, filter := range map[string]string{
-			bus.StreamTasks: r.QueuedFilter(), bus.StreamBlobs: "blobs." + r.Tenant + "." + r.Run + ".>",
+			bustest.QueueIn(b, r): r.QueuedFilter(), bus.StreamBlobs: "blobs." + r.Tenant + "." + r.Run + ".>",
 			bus.StreamLogs: r.LogEntriesSubject(), bustest.LogIn(b, r): r.LogSubject(),
 		} {
 			if left := Message(t, nc, stream, filter); (left > 0) != want {

@@ -87,10 +87,11 @@ func (sc *Store) Delete(ctx context.Context, ref control.ScheduleRef) error {
 	if err := ref.Check(); err != nil {
 		return err
 	}
+	tasks := sc.tasks().Name(partition)
 	for _, p := range []struct{ stream, subject string }{
 		{bus.StreamSchedules, schedulesPrefix + scheduleKey(ref)}, // first: without it the others do nothing
-		{bus.StreamTasks, ref.NextSubject()},
-		{bus.StreamTasks, ref.DueSubject()},
+		{tasks, ref.NextSubject()},
+		{tasks, ref.DueSubject()},
 		{bus.StreamSchedules, statePrefix + scheduleKey(ref)},
 	} {
 		if err := sc.bus.Stream(p.stream).Clear(ctx, p.subject); err != nil {
@@ -131,17 +132,17 @@ type Armed struct {
 // Armed reads what a schedule does next. The stream's leader answers.
 func (sc *Store) Armed(ctx context.Context, ref control.ScheduleRef) (a Armed, err error) {
 	// In this order: what fires in between is seen as due.
-	m, ok, err := sc.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: ref.NextSubject()})
+	m, ok, err := sc.tasks().At(partition).Get(ctx, bus.Lookup{Last: ref.NextSubject()})
 	if err != nil {
 		return a, fmt.Errorf("read what schedule %s does next: %w", ref, err)
 	}
 	if ok {
 		a.Seq = m.Seq
-		if strict.Decode(m.Data, &a.Due) != nil || m.Header.Get(bus.HeaderScheduleTo) != ref.DueSubject() {
+		if strict.Decode(m.Data, &a.Due) != nil || m.Header.Get(bus.HeaderScheduleTo) != sc.tasks().SubjectIn(partition, ref.DueSubject()) {
 			a.Due = control.Due{} // nothing that would ever be due: without a timing it is replaced
 		}
 	}
-	if _, a.Waiting, err = sc.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: ref.DueSubject()}); err != nil {
+	if _, a.Waiting, err = sc.tasks().At(partition).Get(ctx, bus.Lookup{Last: ref.DueSubject()}); err != nil {
 		return a, fmt.Errorf("read what schedule %s has to do: %w", ref, err)
 	}
 	return a, nil
@@ -157,9 +158,9 @@ func (sc *Store) Arm(ctx context.Context, d control.Due, seq uint64) error {
 	if err != nil {
 		return fmt.Errorf("encode occurrence: %w", err)
 	}
-	m := &nats.Msg{Subject: d.NextSubject(), Data: body, Header: nats.Header{
+	m := &nats.Msg{Subject: sc.tasks().SubjectIn(partition, d.NextSubject()), Data: body, Header: nats.Header{
 		bus.HeaderSchedule:             {"@at " + d.At.UTC().Format(time.RFC3339Nano)},
-		bus.HeaderScheduleTo:           {d.DueSubject()},
+		bus.HeaderScheduleTo:           {sc.tasks().SubjectIn(partition, d.DueSubject())},
 		jetstream.ScheduleRollupHeader: {jetstream.MsgRollupSubject},
 	}}
 	bus.Expect(m, seq)
@@ -175,7 +176,7 @@ func (sc *Store) Arm(ctx context.Context, d control.Due, seq uint64) error {
 
 // Disarm takes away what a schedule does next.
 func (sc *Store) Disarm(ctx context.Context, ref control.ScheduleRef) error {
-	return sc.bus.Stream(bus.StreamTasks).Clear(ctx, ref.NextSubject())
+	return sc.tasks().At(partition).Clear(ctx, ref.NextSubject())
 }
 
 const (
@@ -192,7 +193,7 @@ const (
 // take failed comes again, unless the next occurrence of its schedule has come meanwhile.
 func (sc *Store) Dues(ctx context.Context, take func(context.Context, control.Due) error) error {
 	p := bus.Puller{
-		Bus: sc.bus, Stream: bus.StreamTasks, Most: duesAtOnce,
+		Bus: sc.bus, Stream: sc.tasks().Name(partition), Most: duesAtOnce,
 		Config: jetstream.ConsumerConfig{
 			Durable: consumerSchedules, FilterSubject: "sched.due.>",
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: duesAckWait, MaxDeliver: -1,

@@ -17,7 +17,7 @@ func (tq *Queue) Awaited(ctx context.Context, run messages.Ref) (bool, error) {
 		return false, err
 	}
 	for _, filter := range []string{run.QueuedFilter(), "sched.*." + run.Tenant + "." + run.Run + ".>"} {
-		_, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: 1, Next: filter})
+		_, ok, err := tq.tasks().Of(run).Get(ctx, bus.Lookup{Seq: 1, Next: filter})
 		if err != nil {
 			return false, fmt.Errorf("look for messages of %s: %w", run, err)
 		}

@@ -20,10 +20,10 @@ func (tq *Queue) submitLater(ctx context.Context, t *messages.Task, body []byte,
 			return queued, err
 		}
 	}
-	m := &nats.Msg{Subject: run.DelaySubject(), Data: body, Header: nats.Header{
+	m := &nats.Msg{Subject: tq.tasks().Subject(run, run.DelaySubject()), Data: body, Header: nats.Header{
 		bus.HeaderMsgID:      {run.MsgID()}, // that of a submit without a delay: the two exclude each other while it counts
 		bus.HeaderSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
-		bus.HeaderScheduleTo: {run.TaskSubject(t.Priority)},
+		bus.HeaderScheduleTo: {tq.tasks().Subject(run, run.TaskSubject(t.Priority))},
 	}}
 	bus.SetTrace(m.Header, t.Traceparent)
 	bus.Expect(m, 0)
@@ -40,7 +40,7 @@ func (tq *Queue) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bo
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: run.DelaySubject()})
+	m, ok, err := tq.tasks().Of(run).Get(ctx, bus.Lookup{Last: run.DelaySubject()})
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}
@@ -55,5 +55,5 @@ func delayedOf(m bus.Message) (q Queued, ok bool, err error) {
 	if err != nil {
 		return Queued{}, false, fmt.Errorf("read the schedule on %s: %w", m.Subject, err)
 	}
-	return Queued{Subject: m.Header.Get(bus.HeaderScheduleTo), Body: m.Data, At: m.Time, Seq: m.Seq, Later: at}, true, nil
+	return Queued{Subject: bus.AsStored(m.Header.Get(bus.HeaderScheduleTo)), Body: m.Data, At: m.Time, Seq: m.Seq, Later: at}, true, nil
 }

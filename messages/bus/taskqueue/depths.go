@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
@@ -22,27 +21,28 @@ type Depth struct {
 // Depths are the lanes with tasks, the fullest first. The age is asked of the n fullest, and of those n others from which
 // no worker has taken for longest: it costs a request each.
 func (tq *Queue) Depths(ctx context.Context, n int) ([]Depth, error) {
-	all, err := tq.withUnmade(ctx)
+	parts, err := tq.withUnmade(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(s bus.LaneState) bool { return s.Queued+s.InFlight == 0 })
-	slices.SortFunc(all, func(x, y bus.LaneState) int {
+	all := slices.DeleteFunc(together(parts), func(s whole) bool { return s.Queued+s.InFlight == 0 })
+	slices.SortFunc(all, func(x, y whole) int {
 		return cmp.Or(cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.InFlight, x.InFlight), cmp.Compare(x.Lane.String(), y.Lane.String()))
 	})
 	ask := map[queue.Lane]bool{}
 	starved := slices.Clone(all[min(n, len(all)):])
-	slices.SortFunc(starved, func(x, y bus.LaneState) int { return x.Active.Compare(y.Active) })
+	slices.SortFunc(starved, func(x, y whole) int { return x.Active.Compare(y.Active) })
 	for _, s := range slices.Concat(all[:min(n, len(all))], starved[:min(n, len(starved))]) {
 		ask[s.Lane] = s.Queued > 0
 	}
 	depths := make([]Depth, len(all))
-	for i, s := range all {
+	for i := range all {
+		s := &all[i]
 		depths[i] = Depth{Lane: s.Lane, Queued: s.Queued, InFlight: s.InFlight}
 		if !ask[s.Lane] {
 			continue
 		}
-		at, ok, err := tq.Oldest(ctx, s)
+		at, ok, err := tq.oldest(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("look at lane %s: %w", s.Lane, err)
 		}

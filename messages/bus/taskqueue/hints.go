@@ -24,20 +24,24 @@ const (
 // ctx ends and Hints has returned, from different goroutines; listening is called once they will be. Hints may be lost,
 // and any client with the permission may make them up.
 //
-// A message whose priority or tenant is none is in no lane: for it stored is called with the zero Lane.
+// A message whose priority or tenant is none is in no lane: for it stored is called with a Lane that has neither.
 func (tq *Queue) Hints(ctx context.Context, stored func(l queue.Lane, seq uint64), spilled func(l queue.Lane), listening func()) error {
-	closed := make(chan struct{}, 2)
+	closed, tasks := make(chan struct{}, 2), tq.tasks()
 	var subs []*nats.Subscription
 	for subject, f := range map[string]nats.MsgHandler{
 		queue.HintSubjects: func(m *nats.Msg) {
 			seq, _ := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64) // 0: not known
 			l, _ := queue.LaneOfHint(m.Subject)
-			stored(l, seq)
+			if in, ok := tasks.Index(m.Header.Get(jetstream.StreamHeader)); ok {
+				stored(l.In(in), seq)
+			} else if !tasks.Divided() { // not known
+				stored(l, seq)
+			}
 		},
 		queue.SpillSubject: func(m *nats.Msg) {
 			lines := strings.SplitN(string(m.Data), "\n", maxSpill+1)
 			for _, line := range lines[:min(maxSpill, len(lines))] {
-				if l, ok := queue.ParseLane(line); ok {
+				if l, ok := queue.ParseLane(line); ok && l.Partition < tasks.Number() {
 					spilled(l)
 				}
 			}

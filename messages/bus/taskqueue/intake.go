@@ -85,10 +85,10 @@ func (tq *Queue) settle(ctx context.Context, under <-chan comeIn) (failed error)
 // queued is the message for the queue: of what was published it has the body, the trace and the id. A task that has no room
 // for headers has none.
 func (tq *Queue) queued(m jetstream.Msg) *nats.Msg {
-	subject := strings.TrimPrefix(m.Subject(), bus.IntakePrefix)
-	_, rest, _ := strings.Cut(subject, ".")
-	tenant, _, _ := strings.Cut(rest, ".")
-	out := &nats.Msg{Subject: "tasks." + subject, Data: m.Data(), Header: nats.Header{}}
+	subject := bus.TaskOfIntake(m.Subject())
+	t := strings.Split(subject, ".") // tasks, priority, tenant, run
+	tenant := t[2]
+	out := &nats.Msg{Subject: tq.tasks().Subject(messages.Ref{Tenant: tenant, Run: t[3]}, subject), Data: m.Data(), Header: nats.Header{}}
 	if parent := m.Headers().Get(messages.HeaderTraceparent); len(parent) <= maxIntakeHeader {
 		bus.SetTrace(out.Header, parent)
 	}

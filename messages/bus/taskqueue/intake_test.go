@@ -155,7 +155,8 @@ func TestIntakeIsTakenInOnceOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for run, id := range map[string]string{"named": "acme.named", "bare": fmt.Sprintf("intake/%d.2", bare.Time.UnixNano())} {
-		m := &nats.Msg{Subject: "tasks.normal.acme." + run, Data: []byte("{}"), Header: nats.Header{"Nats-Msg-Id": {id}}}
+		subject := bustest.QueueAt(b, messages.Ref{Tenant: "acme", Run: run}, "tasks.normal.acme."+run)
+		m := &nats.Msg{Subject: subject, Data: []byte("{}"), Header: nats.Header{"Nats-Msg-Id": {id}}}
 		if _, err := nc.RequestMsgWithContext(bustest.Context(t), m); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ type Owner interface {
 	// Take takes over a newer delivery of a ticket, if it is in hand; false: it is not.
 	Take(run messages.Ref, d *Delivery) bool
 	// Room reports whether there is a free slot for a ticket that is not in hand.
-	Room(ticket uint64) bool
+	Room(run messages.Ref, ticket uint64) bool
 	// Adopt works a delivery that has come without its message, which Load reads; false: there is no slot any longer.
 	Adopt(d *Delivery) bool
 }
@@ -59,10 +59,15 @@ func (tq *Queue) ServeOwner(ctx context.Context, life string, ackWait time.Durat
 	if !strict.ValidToken(life) {
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
-	promised := map[uint64]time.Time{} // by ticket: since when a worker that asked knows that it is ours
+	type ticket struct { // as the run's partition numbers it
+		run messages.Ref
+		seq uint64
+	}
+	promised := map[ticket]time.Time{} // since when a worker that asked knows that it is ours
 	sub, err := tq.bus.Conn().Subscribe(messages.KeepPrefix+life, func(m *nats.Msg) {
 		var answer keepAnswer
-		req, err := decodeKeep(m)
+		req, stream, err := tq.decodeKeep(m)
+		of := ticket{req.ref(), req.Ticket}
 		switch {
 		case err != nil:
 			tq.bus.Log().WarnContext(ctx, "a worker's question about a run is left out", "err", err)
@@ -72,13 +77,13 @@ func (tq *Queue) ServeOwner(ctx context.Context, life string, ackWait time.Durat
 				if len(promised) >= maxPromised { // of those that never came back; the others ask again
 					clear(promised)
 				}
-				promised[req.Ticket] = time.Now()
+				promised[of] = time.Now()
 			}
 		default:
-			at, ok := promised[req.Ticket]
-			delete(promised, req.Ticket)
+			at, ok := promised[of]
+			delete(promised, of)
 			if ok && req.welcome(o) {
-				d := &Delivery{Seq: req.Ticket, queue: tq, reply: req.Reply, ackWait: ackWait, since: at}
+				d := &Delivery{Stream: stream, Seq: req.Ticket, queue: tq, reply: req.Reply, ackWait: ackWait, since: at}
 				if answer.Works = req.Offer && o.Adopt(d); !req.Offer {
 					answer.Works = o.Take(req.ref(), d)
 				}
@@ -103,35 +108,36 @@ func (tq *Queue) ServeOwner(ctx context.Context, life string, ackWait time.Durat
 // welcome reports whether the delivery belongs here.
 func (r *keepRequest) welcome(o Owner) bool {
 	if r.Offer {
-		return o.Room(r.Ticket)
+		return o.Room(r.ref(), r.Ticket)
 	}
 	return o.Works(r.ref(), r.Claim, r.Ticket)
 }
 
 func (r *keepRequest) ref() messages.Ref { return messages.Ref{Tenant: r.Tenant, Run: r.Run} }
 
-// decodeKeep checks a request. Its Reply is published to, so it must be that of a delivery of the ticket.
-func decodeKeep(m *nats.Msg) (r keepRequest, err error) {
+// decodeKeep checks a request. Its Reply is published to, so it must be that of a delivery of the ticket, which is in the stream of its run.
+func (tq *Queue) decodeKeep(m *nats.Msg) (r keepRequest, stream string, err error) {
 	if m.Reply == "" {
-		return r, errors.New("it has no reply subject")
+		return r, "", errors.New("it has no reply subject")
 	}
 	if err := strict.Decode(m.Data, &r); err != nil {
-		return r, fmt.Errorf("read it: %w", err)
+		return r, "", fmt.Errorf("read it: %w", err)
 	}
 	if err := r.ref().Check(); err != nil {
-		return r, fmt.Errorf("read it: %w", err)
+		return r, "", fmt.Errorf("read it: %w", err)
 	}
+	stream = tq.tasks().NameOf(r.ref())
 	if r.Reply == "" {
-		return r, nil
+		return r, stream, nil
 	}
 	meta, err := (&nats.Msg{Reply: r.Reply, Sub: m.Sub}).Metadata()
 	if err != nil {
-		return r, fmt.Errorf("read its delivery: %w", err)
+		return r, "", fmt.Errorf("read its delivery: %w", err)
 	}
-	if _, ok := bus.LaneOfConsumer(meta.Consumer); !ok || meta.Stream != bus.StreamTasks || meta.Sequence.Stream != r.Ticket {
-		return r, errors.New("its delivery is of another message")
+	if _, ok := bus.LaneOfConsumer(meta.Consumer); !ok || meta.Stream != stream || meta.Sequence.Stream != r.Ticket {
+		return r, "", errors.New("its delivery is of another message")
 	}
-	return r, nil
+	return r, stream, nil
 }
 
 // HandOver asks the owner of a claim, by its life, whether it works the run. If it does, it is given this delivery, which

@@ -37,7 +37,7 @@ func (h *harbour) Take(_ messages.Ref, d *taskqueue.Delivery) bool {
 	return !h.refuse
 }
 
-func (h *harbour) Room(uint64) bool { return !h.refuse }
+func (h *harbour) Room(messages.Ref, uint64) bool { return !h.refuse }
 
 func (h *harbour) Adopt(d *taskqueue.Delivery) bool {
 	h.taken <- d

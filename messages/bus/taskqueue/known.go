@@ -15,5 +15,5 @@ func (tq *Queue) known(ctx context.Context, run messages.Ref) (bool, error) {
 
 // waits reports whether a task of this id waits for its time, as known does.
 func (tq *Queue) waits(ctx context.Context, run messages.Ref) (bool, error) {
-	return tq.bus.Stream(bus.StreamTasks).Has(ctx, run.DelaySubject())
+	return tq.tasks().Of(run).Has(ctx, run.DelaySubject())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ var ErrLanesFull = errors.New("there is no room for another lane: " + strconv.It
 func (tq *Queue) MakeLane(ctx context.Context, l queue.Lane, ackWait time.Duration) error {
 	err := tq.makeLane(ctx, l, ackWait)
 	if bus.Refused(err, bus.CodeMaxConsumers) {
-		if err := tq.makeRoom(ctx); err != nil {
+		if err := tq.makeRoom(ctx, l.Partition); err != nil {
 			return err
 		}
 		err = tq.makeLane(ctx, l, ackWait)
@@ -49,8 +50,9 @@ func (tq *Queue) MakeLane(ctx context.Context, l queue.Lane, ackWait time.Durati
 }
 
 func (tq *Queue) makeLane(ctx context.Context, l queue.Lane, ackWait time.Duration) error {
-	config := bus.LaneConfig(l, ackWait)
-	subject := "CONSUMER.CREATE." + bus.StreamTasks + "." + config.Name
+	config := bus.LaneConfig(l, tq.tasks().Number(), ackWait)
+	stream := tq.tasks().Name(l.Partition)
+	subject := "CONSUMER.CREATE." + stream + "." + config.Name
 	if config.FilterSubject != "" {
 		subject += "." + config.FilterSubject
 	}
@@ -58,23 +60,25 @@ func (tq *Queue) makeLane(ctx context.Context, l queue.Lane, ackWait time.Durati
 		Stream string                   `json:"stream_name"`
 		Config jetstream.ConsumerConfig `json:"config"`
 		Action string                   `json:"action"`
-	}{bus.StreamTasks, config, "create"}, nil)
+	}{stream, config, "create"}, nil)
 	if bus.Refused(err, bus.CodeConsumerExists) { // with another ack wait, which Setup sets
 		return nil
 	}
 	return err
 }
 
-// makeRoom removes the empty lanes that have been unused for longest.
-func (tq *Queue) makeRoom(ctx context.Context) error {
+// makeRoom removes the empty lanes of a partition that have been unused for longest.
+func (tq *Queue) makeRoom(ctx context.Context, partition int) error {
 	all, err := tq.bus.Lanes(ctx)
 	if err != nil {
 		return err
 	}
-	empty := slices.DeleteFunc(all, func(s bus.LaneState) bool { return s.Queued+s.InFlight > 0 || s.Lane.Wakes() })
+	empty := slices.DeleteFunc(all, func(s bus.LaneState) bool {
+		return s.Queued+s.InFlight > 0 || s.Lane.Wakes() || s.Lane.Partition != partition
+	})
 	slices.SortFunc(empty, func(x, y bus.LaneState) int { return x.Active.Compare(y.Active) })
 	for _, s := range empty[:min(laneRoom, len(empty))] {
-		err := tq.bus.Call(ctx, "CONSUMER.DELETE."+bus.StreamTasks+"."+bus.LaneConsumer(s.Lane), nil, nil)
+		err := tq.bus.Call(ctx, "CONSUMER.DELETE."+tq.tasks().Name(partition)+"."+bus.LaneConsumer(s.Lane), nil, nil)
 		if err != nil && !bus.Refused(err, bus.CodeNoConsumer) {
 			return fmt.Errorf("remove an empty lane: %w", err)
 		}
@@ -93,12 +97,11 @@ func (tq *Queue) RepairLanes(ctx context.Context, ackWait time.Duration) (made [
 	for _, s := range all {
 		known[s.Lane] = true
 	}
-	for subject, err := range tq.bus.Stream(bus.StreamTasks).Subjects(ctx, "lanes.*.*.*.*") {
+	for at, err := range tq.queuedSubjects(ctx) {
 		if err != nil {
 			return made, unroutable, fmt.Errorf("list what is queued: %w", err)
 		}
-		t := strings.Split(subject, ".")
-		l, ok := queue.LaneOf(messages.Priority(t[1]), t[3])
+		l, ok := at.lane()
 		switch {
 		case ok && known[l]:
 		case ok:
@@ -108,7 +111,7 @@ func (tq *Queue) RepairLanes(ctx context.Context, ackWait time.Duration) (made [
 			known[l] = true
 			made = append(made, l)
 		case len(unroutable) < maxUnroutable:
-			if q, ok, err := tq.unroutable(ctx, bus.Lookup{Last: subject}); err == nil && ok {
+			if q, ok, err := tq.unroutable(ctx, at.partition, bus.Lookup{Last: at.subject}); err == nil && ok {
 				unroutable = append(unroutable, q)
 			}
 		}
@@ -119,13 +122,38 @@ func (tq *Queue) RepairLanes(ctx context.Context, ackWait time.Duration) (made [
 	return made, unroutable, nil
 }
 
-// Unroutable is the message of a sequence, if it is in the queue and its priority or tenant is none: no lane has it.
-func (tq *Queue) Unroutable(ctx context.Context, seq uint64) (q Queued, ok bool, err error) {
-	return tq.unroutable(ctx, bus.Lookup{Seq: seq})
+// queuedAt is a subject that a partition has a message of.
+type queuedAt struct {
+	partition int
+	subject   string
 }
 
-func (tq *Queue) unroutable(ctx context.Context, at bus.Lookup) (q Queued, ok bool, err error) {
-	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, at)
+func (at queuedAt) lane() (queue.Lane, bool) {
+	t := strings.Split(at.subject, ".")
+	l, ok := queue.LaneOf(messages.Priority(t[1]), t[3])
+	return l.In(at.partition), ok
+}
+
+// queuedSubjects yields the subjects of all that is queued. An error ends it.
+func (tq *Queue) queuedSubjects(ctx context.Context) iter.Seq2[queuedAt, error] {
+	return func(yield func(queuedAt, error) bool) {
+		for i := range tq.tasks().Number() {
+			for subject, err := range tq.tasks().At(i).Subjects(ctx, allQueued) {
+				if !yield(queuedAt{i, subject}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Unroutable is the message of a sequence in a partition, if it is in the queue and its priority or tenant is none: no lane has it.
+func (tq *Queue) Unroutable(ctx context.Context, partition int, seq uint64) (q Queued, ok bool, err error) {
+	return tq.unroutable(ctx, partition, bus.Lookup{Seq: seq})
+}
+
+func (tq *Queue) unroutable(ctx context.Context, partition int, at bus.Lookup) (q Queued, ok bool, err error) {
+	m, ok, err := tq.tasks().At(partition).Get(ctx, at)
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}
@@ -134,17 +162,17 @@ func (tq *Queue) unroutable(ctx context.Context, at bus.Lookup) (q Queued, ok bo
 		return Queued{}, false, nil
 	}
 	_, laned := queue.LaneOf(messages.Priority(t[1]), t[3])
-	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, !laned, nil
+	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq, Partition: partition}, !laned, nil
 }
 
 // Discard removes an unroutable message from the queue, if it is there.
 func (tq *Queue) Discard(ctx context.Context, q Queued) error {
-	return tq.remove(ctx, q.Seq)
+	return tq.remove(ctx, tq.tasks().Name(q.Partition), q.Seq)
 }
 
 // remove removes a message from the queue. That it is gone is a success.
-func (tq *Queue) remove(ctx context.Context, seq uint64) error {
-	err := tq.bus.Call(ctx, "STREAM.MSG.DELETE."+bus.StreamTasks, struct {
+func (tq *Queue) remove(ctx context.Context, stream string, seq uint64) error {
+	err := tq.bus.Call(ctx, "STREAM.MSG.DELETE."+stream, struct {
 		Seq uint64 `json:"seq"`
 	}{seq}, nil)
 	if bus.Refused(err, bus.CodeNoMessage) || bus.Refused(err, bus.CodeNotDeleted) {

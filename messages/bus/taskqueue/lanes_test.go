@@ -12,7 +12,6 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Streams of before there were lanes are changed in place, and what is queued in them is found.
@@ -66,7 +65,7 @@ func TestLaneList(t *testing.T) {
 	if _, _, err := taskqueue.New(b).RepairLanes(bustest.Context(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for range bustest.Values(t, bustest.Tasks(t, b).Take(bustest.Context(t), queue.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
+	for range bustest.Values(t, bustest.Tasks(t, b).Take(bustest.Context(t), bustest.LaneOf(b, messages.Ref{Tenant: "acme", Run: "r-high"}, messages.PriorityHigh), 1)) {
 		t.Log("one is in flight")
 	}
 	list, err := taskqueue.New(b).LaneList(bustest.Context(t), control.LanesRequest{})
@@ -109,7 +108,7 @@ func TestLaneListWithoutLanes(t *testing.T) {
 	if list, err = taskqueue.New(b).LaneList(bustest.Context(t), control.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
 		t.Errorf("of a tenant that has none: %+v, %v", list, err)
 	}
-	if all, err := b.Lanes(bustest.Context(t)); err != nil || len(all) != 1 {
+	if all, err := b.Lanes(bustest.Context(t)); err != nil || len(all) != b.Partitions(bus.StreamTasks).Number() {
 		t.Errorf("a look made lanes: %+v, %v", all, err)
 	}
 }

@@ -26,6 +26,9 @@ type Queue struct {
 // New returns the queue that a bus holds.
 func New(b *bus.Bus) *Queue { return &Queue{bus: b} }
 
+// tasks are the streams of the queue.
+func (tq *Queue) tasks() bus.Partitions { return tq.bus.Partitions(bus.StreamTasks) }
+
 var _ runlog.Queue = (*Queue)(nil)
 
 // Wake implements runlog.Queue. It never expects an empty subject: the wake-up must be stored although the ticket
@@ -39,7 +42,7 @@ func (tq *Queue) Wake(ctx context.Context, run messages.Ref, after uint64) error
 		return fmt.Errorf("encode wake-up: %w", err)
 	}
 	id := run.MsgID() + "." + strconv.FormatUint(after, 10)
-	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{bus.HeaderMsgID: {id}}, Data: body})
+	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: tq.tasks().Subject(run, run.WakeSubject()), Header: nats.Header{bus.HeaderMsgID: {id}}, Data: body})
 	return err
 }
 
@@ -54,7 +57,7 @@ func (tq *Queue) CancelTimer(ctx context.Context, run messages.Ref, park uint64)
 	if err := run.Check(); err != nil {
 		return err
 	}
-	return tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.TimerSubject(park))
+	return tq.tasks().Of(run).Clear(ctx, run.TimerSubject(park))
 }
 
 // Net implements runlog.Queue.
@@ -74,7 +77,7 @@ func (tq *Queue) Learn(ctx context.Context, run messages.Ref, id string, rating 
 	if err != nil {
 		return fmt.Errorf("encode errand: %w", err)
 	}
-	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{bus.HeaderMsgID: {run.MsgID() + ".learn." + id}}, Data: body})
+	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: tq.tasks().Subject(run, run.WakeSubject()), Header: nats.Header{bus.HeaderMsgID: {run.MsgID() + ".learn." + id}}, Data: body})
 	return err
 }
 
@@ -87,18 +90,18 @@ func (tq *Queue) schedule(ctx context.Context, run messages.Ref, subject string,
 	if err != nil {
 		return fmt.Errorf("encode errand: %w", err)
 	}
-	return tq.bus.StoreFirst(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+	return tq.bus.StoreFirst(ctx, &nats.Msg{Subject: tq.tasks().Subject(run, subject), Data: body, Header: nats.Header{
 		bus.HeaderSchedule:   {"@at " + at.UTC().Format(time.RFC3339Nano)},
-		bus.HeaderScheduleTo: {run.WakeSubject()},
+		bus.HeaderScheduleTo: {tq.tasks().Subject(run, run.WakeSubject())},
 	}})
 }
 
 // Holds implements runlog.Queue; the stream's leader answers.
-func (tq *Queue) Holds(ctx context.Context, ticket uint64) (bool, error) {
+func (tq *Queue) Holds(ctx context.Context, run messages.Ref, ticket uint64) (bool, error) {
 	if ticket == 0 {
 		return false, nil
 	}
-	_, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: ticket})
+	_, ok, err := tq.tasks().Of(run).Get(ctx, bus.Lookup{Seq: ticket})
 	return ok, err
 }
 

@@ -38,7 +38,7 @@ func (tq *Queue) Submit(ctx context.Context, t *messages.Task, fresh bool) (dupl
 	if t.Delay(now) > 0 {
 		return tq.submitLater(ctx, t, body, fresh)
 	}
-	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
+	m := &nats.Msg{Subject: tq.tasks().Subject(run, run.TaskSubject(t.Priority)), Data: body, Header: nats.Header{
 		bus.HeaderMsgID:     {run.MsgID()},
 		bus.HeaderExpectFor: {run.QueuedFilter()}, // whatever its priority was
 	}}
@@ -58,14 +58,23 @@ type Queued struct {
 	At      time.Time
 	Seq     uint64
 	Later   time.Time // when a delayed task comes to the queue
+
+	// Partition of the queue that has it, if that is divided.
+	Partition int
 }
+
+// Position is where it is in the queue, as QueuedTasks counts.
+func (q *Queued) Position() uint64 { return uint64(q.Partition)<<positionBits | q.Seq }
+
+// A position has the sequence in so many bits and the partition above them, which JSON carries as a number.
+const positionBits = 47
 
 // Queued returns the run's oldest message in the queue. The stream's leader answers.
 func (tq *Queue) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, err error) {
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: 1, Next: run.QueuedFilter()})
+	m, ok, err := tq.tasks().Of(run).Get(ctx, bus.Lookup{Seq: 1, Next: run.QueuedFilter()})
 	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, ok, err
 }
 
@@ -74,8 +83,8 @@ func (tq *Queue) Unqueue(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
-	if err := tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.DelaySubject()); err != nil { // first: it may fire meanwhile
+	if err := tq.tasks().Of(run).Clear(ctx, run.DelaySubject()); err != nil { // first: it may fire meanwhile
 		return err
 	}
-	return tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.QueuedFilter())
+	return tq.tasks().Of(run).Clear(ctx, run.QueuedFilter())
 }

@@ -26,6 +26,9 @@ type Sweeps struct{ bus *bus.Bus }
 // NewSweeps returns the sweeps of a bus.
 func NewSweeps(b *bus.Bus) *Sweeps { return &Sweeps{bus: b} }
 
+// tasks are the streams of the queue. Those names have their partitions as runs have.
+func (s *Sweeps) tasks() bus.Partitions { return s.bus.Partitions(bus.StreamTasks) }
+
 // ScheduleSweep asks for a sweep now and for one every so often from now on, at least a second. There is one such
 // schedule, the one set last.
 func (s *Sweeps) ScheduleSweep(ctx context.Context, every time.Duration) error {
@@ -33,7 +36,7 @@ func (s *Sweeps) ScheduleSweep(ctx context.Context, every time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.bus.Store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
+	_, err = s.bus.Store(ctx, &nats.Msg{Subject: s.tasks().Subject(sweepRun, sweepRun.WakeSubject()), Data: body, Header: nats.Header{}})
 	return err
 }
 
@@ -48,9 +51,9 @@ func (s *Sweeps) scheduleEvery(ctx context.Context, errand messages.Errand, run 
 	if body, err = json.Marshal(messages.Wake{Errand: errand}); err != nil {
 		return nil, fmt.Errorf("encode errand: %w", err)
 	}
-	_, err = s.bus.Store(ctx, &nats.Msg{Subject: "sched." + string(errand), Data: body, Header: nats.Header{
+	_, err = s.bus.Store(ctx, &nats.Msg{Subject: s.tasks().Subject(run, "sched."+string(errand)), Data: body, Header: nats.Header{
 		bus.HeaderSchedule:   {"@every " + every.String()},
-		bus.HeaderScheduleTo: {run.WakeSubject()},
+		bus.HeaderScheduleTo: {s.tasks().Subject(run, run.WakeSubject())},
 	}})
 	return body, err
 }
@@ -61,6 +64,6 @@ func (s *Sweeps) AskSweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode errand: %w", err)
 	}
-	_, err = s.bus.Store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
+	_, err = s.bus.Store(ctx, &nats.Msg{Subject: s.tasks().Subject(sweepRun, sweepRun.WakeSubject()), Data: body, Header: nats.Header{}})
 	return err
 }

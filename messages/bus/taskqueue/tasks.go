@@ -30,13 +30,15 @@ type Tasks struct {
 	AckWait time.Duration
 }
 
-// Tasks looks for the consumer that all workers share.
+// Tasks looks for the consumer that all workers share, in each partition.
 func (tq *Queue) Tasks(ctx context.Context) (*Tasks, error) {
 	var info struct {
 		Config jetstream.ConsumerConfig `json:"config"`
 	}
-	if err := tq.bus.Call(ctx, "CONSUMER.INFO."+bus.StreamTasks+"."+bus.ConsumerWorkers, nil, &info); err != nil {
-		return nil, fmt.Errorf("look for consumer %s: %w (a dispatcher creates it: is one running?)", bus.ConsumerWorkers, err)
+	for _, stream := range tq.tasks().Names() {
+		if err := tq.bus.Call(ctx, "CONSUMER.INFO."+stream+"."+bus.ConsumerWorkers, nil, &info); err != nil {
+			return nil, fmt.Errorf("look for consumer %s: %w (a dispatcher creates it: is one running?)", bus.ConsumerWorkers, err)
+		}
 	}
 	if err := tq.hasSpend(ctx); err != nil {
 		return nil, err
@@ -58,7 +60,8 @@ func (tq *Queue) hasSpend(ctx context.Context) error {
 type Delivery struct {
 	Subject   string // as stored
 	Data      []byte
-	Seq       uint64    // in the stream: names the ticket
+	Stream    string    // that it is in: TASKS, or a partition of it
+	Seq       uint64    // in the stream: names the ticket of its run
 	Delivered int       // how often the message was delivered, from 1
 	Queued    time.Time // when it was stored
 	Scheduler string    // the schedule that published it, if one did
@@ -128,7 +131,7 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 		return err
 	}
 	defer func() { t.close(ctx, in) }()
-	subject := bus.APIPrefix + "CONSUMER.MSG.NEXT." + bus.StreamTasks + "." + bus.LaneConsumer(t.lane)
+	subject := bus.APIPrefix + "CONSUMER.MSG.NEXT." + t.queue.tasks().Name(t.lane.Partition) + "." + bus.LaneConsumer(t.lane)
 	for asked := 0; t.left > 0; asked-- {
 		if asked == 0 {
 			asked, t.asked = min(t.left, takePage), time.Now()
@@ -191,11 +194,20 @@ func (tq *Queue) delivery(m *nats.Msg, ackWait time.Duration, asked time.Time) (
 		return nil, fmt.Errorf("read delivery: %w", err)
 	}
 	return &Delivery{
-		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered),
+		Subject: bus.AsStored(m.Subject), Data: m.Data, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered),
 		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), Trace: m.Header.Get(messages.HeaderTraceparent), More: meta.NumPending > 0,
 		queue: tq, reply: m.Reply, ackWait: ackWait, since: asked,
 	}, nil
 }
+
+// Partition is the one of the queue that the message is in.
+func (d *Delivery) Partition() int {
+	i, _ := d.queue.tasks().Index(d.Stream)
+	return i
+}
+
+// Belongs reports whether the message is where a message of the run is. One that stands elsewhere was not published by Longshore.
+func (d *Delivery) Belongs(run messages.Ref) bool { return d.queue.tasks().Owns(d.Stream, run) }
 
 // Load reads the message of a delivery that another worker has handed over.
 func (d *Delivery) Load(ctx context.Context) error {
@@ -203,14 +215,14 @@ func (d *Delivery) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read delivery: %w", err)
 	}
-	m, ok, err := d.queue.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: d.Seq})
+	m, ok, err := d.queue.bus.Stream(d.Stream).Get(ctx, bus.Lookup{Seq: d.Seq})
 	switch {
 	case err != nil:
 		return fmt.Errorf("load message %d: %w", d.Seq, err)
 	case !ok:
 		return fmt.Errorf("load message %d: %w", d.Seq, ErrGone)
 	}
-	d.Subject, d.Data, d.Queued, d.Delivered = m.Subject, m.Data, m.Time, int(meta.NumDelivered)
+	d.Subject, d.Data, d.Queued, d.Delivered = bus.AsStored(m.Subject), m.Data, m.Time, int(meta.NumDelivered)
 	d.Scheduler, d.Trace = m.Header.Get(jetstream.SchedulerHeader), m.Header.Get(messages.HeaderTraceparent)
 	return nil
 }
@@ -224,7 +236,7 @@ func (d *Delivery) Ack(ctx context.Context) error {
 	err := d.queue.bus.Again(ctx, func() error {
 		err := d.queue.bus.Confirm(ctx, m)
 		if errors.Is(err, nats.ErrNoResponders) { // the lane was removed meanwhile: an ack does no more than this
-			return d.queue.remove(ctx, d.Seq)
+			return d.queue.remove(ctx, d.Stream, d.Seq)
 		}
 		return err
 	})

@@ -251,19 +251,19 @@ func TestRemovedLanesAreMadeAgain(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	tasks := bustest.Tasks(t, b)
 	js := bustest.NewJetStream(t, nc)
-	submitMany(t, b, 0, 1)
+	submitMany(t, b, 1, 2)
 	if err := taskqueue.New(b).Wake(bustest.Context(t), bustest.Run(), 5); err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteConsumer(bustest.Context(t), bus.StreamTasks, bus.ConsumerWorkers); err != nil {
+	if err := js.DeleteConsumer(bustest.Context(t), bustest.QueueIn(b, bustest.Run()), bus.ConsumerWorkers); err != nil {
 		t.Fatal(err)
 	}
 	var api *jetstream.APIError
 	if _, err := taskqueue.New(b).Tasks(bustest.Context(t)); !errors.As(err, &api) || !strings.Contains(err.Error(), "is one running?") {
 		t.Errorf("got %v", err)
 	}
-	for _, l := range []queue.Lane{acmeLane(), queue.WakeLane()} {
-		n := 0
+	for _, p := range []messages.Priority{messages.PriorityNormal, messages.PriorityWake} {
+		l, n := bustest.LaneOf(b, bustest.Run(), p), 0
 		for range bustest.Values(t, tasks.Take(bustest.Context(t), l, 5)) {
 			n++
 		}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -55,8 +53,7 @@ func queuedIn(l queue.Lane) string {
 // takes from, so without a worker a queue would look empty. Its cost follows the lanes, but when there are tasks of a lane that
 // was not known: then all subjects are listed.
 func (tq *Queue) withUnmade(ctx context.Context) ([]bus.LaneState, error) {
-	tasks := tq.bus.Stream(bus.StreamTasks)
-	left, err := tasks.Count(ctx, allQueued) // before the lanes: what comes in between is of one
+	left, err := tq.tasks().Count(ctx, allQueued) // before the lanes: what comes in between is of one
 	if err != nil {
 		return nil, fmt.Errorf("count what is queued: %w", err)
 	}
@@ -79,7 +76,7 @@ func (tq *Queue) withUnmade(ctx context.Context) ([]bus.LaneState, error) {
 		if made[l] {
 			continue
 		}
-		n, err := tasks.Count(ctx, queuedIn(l))
+		n, err := tq.tasks().At(l.Partition).Count(ctx, queuedIn(l))
 		if err != nil {
 			return nil, fmt.Errorf("count what is queued in lane %s: %w", l, err)
 		}
@@ -92,12 +89,11 @@ func (tq *Queue) withUnmade(ctx context.Context) ([]bus.LaneState, error) {
 		return known, nil
 	}
 	found := map[queue.Lane]int{}
-	for subject, err := range tasks.Subjects(ctx, allQueued) {
+	for at, err := range tq.queuedSubjects(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("list what is queued: %w", err)
 		}
-		t := strings.Split(subject, ".")
-		if l, ok := queue.LaneOf(messages.Priority(t[1]), t[3]); ok && !made[l] {
+		if l, ok := at.lane(); ok && !made[l] {
 			found[l]++
 		}
 	}

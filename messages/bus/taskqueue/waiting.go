@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -17,7 +16,7 @@ func (tq *Queue) TasksOf(ctx context.Context, tenant string) (int, error) {
 	}
 	total := 0
 	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
-		n, err := tq.bus.Stream(bus.StreamTasks).Count(ctx, "lanes."+string(p)+".*."+tenant+".*")
+		n, err := tq.tasks().Count(ctx, "lanes."+string(p)+".*."+tenant+".*")
 		if err != nil {
 			return 0, fmt.Errorf("count tasks of tenant %s: %w", tenant, err)
 		}

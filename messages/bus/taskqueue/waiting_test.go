@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
@@ -12,7 +13,8 @@ func TestTasksOf(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	publish := func(subject string) {
 		t.Helper()
-		if _, err := nc.Request(subject, []byte("{}"), 10*time.Second); err != nil {
+		_, run, _ := messages.ParseTaskSubject(subject)
+		if _, err := nc.Request(bustest.QueueAt(b, run, subject), []byte("{}"), 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
