@@ -108,7 +108,7 @@ func keyOfStore(dir string, master *keyring.Master) (string, error) {
 	}
 	key, err := master.Unwrap(wrapped, storeKeyUse)
 	if err != nil {
-		return "", settings.Errorf("the data folder %s does not open with this keyset: %v: use the keyset that it was made with", dir, err)
+		return "", settings.Errorf("the data folder %s does not open with this keyset: %v: name the keyset that it was made with in LONGSHORE_KEYSET; without that variable it is %s", dir, err, KeysetBeside(dir))
 	}
 	if !master.Current(wrapped) { // keys were rotated, and the old one may be retired
 		if err := rewrap(name, key, master); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -48,18 +49,31 @@ func (h *History) check(ctx context.Context, req control.RunRequest) (any, error
 	})
 }
 
-// enter waits for a permit to check.
+// enter waits for a permit to check, and is not in the way of other requests meanwhile.
 func (h *History) enter(ctx context.Context) (leave func(), err error) {
-	busy := time.NewTimer(checkWait)
-	defer busy.Stop()
+	leave = func() { <-h.checking }
 	select {
 	case h.checking <- struct{}{}:
-		return func() { <-h.checking }, nil
-	case <-busy.C:
-		return nil, control.ErrCheckBusy
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return leave, nil
+	default:
 	}
+	err = control.ErrCheckBusy
+	request.Idle(ctx, func(stop <-chan struct{}) {
+		busy := time.NewTimer(checkWait)
+		defer busy.Stop()
+		select {
+		case h.checking <- struct{}{}:
+			err = nil
+		case <-busy.C:
+		case <-stop:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leave, nil
 }
 
 // checked checks what read yields, for as long as ctx and the time for a check last.

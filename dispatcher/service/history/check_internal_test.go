@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
@@ -26,6 +27,11 @@ func TestChecksAtOnce(t *testing.T) {
 		began := time.Now()
 		if _, err := h.enter(t.Context()); !errors.Is(err, control.ErrCheckBusy) || time.Since(began) != checkWait {
 			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		idled := false
+		idle := func(wait func(stop <-chan struct{})) bool { idled = true; wait(nil); return true }
+		if _, err := h.enter(request.WithIdler(t.Context(), idle)); !errors.Is(err, control.ErrCheckBusy) || !idled {
+			t.Errorf("one that waits keeps others waiting: %v", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
