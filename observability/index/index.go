@@ -52,6 +52,8 @@ type Index struct {
 	from *events.Store
 	db   *projection
 
+	clearAtOnce int64 // runs; tests set fewer
+
 	ready    atomic.Bool   // the tables are there
 	leads    atomic.Bool   // this one applies
 	position atomic.Uint64 // applied, as far as is known here
@@ -75,7 +77,7 @@ func New(cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg, from: events.New(cfg.Bus), db: db}, nil
+	return &Index{cfg: cfg, from: events.New(cfg.Bus), db: db, clearAtOnce: clearAtOnce}, nil
 }
 
 // Close ends the connections. Call it when Run has returned.
