@@ -21,6 +21,7 @@ const module = "github.com/longshore-run/longshore/"
 // docs/architecture.md.
 var forbidden = map[string][]string{
 	"messages/strict":      {"!std"},
+	"messages/jsonscan":    {"!std"},
 	"messages/sensitive":   {"!std"},
 	"messages":             {"!std"},
 	"messages/manifest":    {"!std"},

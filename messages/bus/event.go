@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/jsonscan"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -43,7 +44,7 @@ func readEvent(data []byte) (e messages.Event, err error) {
 func readWritten(data []byte) (e messages.Event, ok bool) {
 	head, body, found := bytes.Cut(data, []byte(`,"data":`))
 	body, closed := bytes.CutSuffix(body, []byte("}"))
-	if !found || !closed || len(body) == 0 || isSpace(body[0]) || isSpace(body[len(body)-1]) || !json.Valid(body) {
+	if !found || !closed || len(body) == 0 || isSpace(body[0]) || isSpace(body[len(body)-1]) || !jsonscan.Valid(body) {
 		return e, false
 	}
 	rest, opened := strings.CutPrefix(string(head), "{")

@@ -120,7 +120,7 @@ func (b *batch) erase(e *messages.Event) {
 	if e.Name() != erasure.EventErased {
 		return
 	}
-	d := read[erasure.Erased](e)
+	d := read[erasure.Erased](e.Data)
 	if d == nil {
 		return
 	}

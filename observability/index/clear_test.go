@@ -9,14 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/observability/index"
 )
 
-// A rebuild of many rows removes some in each transaction: others write in between, and where it is stopped the next process continues.
+// A rebuild of many rows removes some in each transaction: others write in between, and where it is stopped the next process continues. Once few are
+// left it empties the tables.
 func TestRebuildOfManyRows(t *testing.T) {
 	t.Parallel()
 	const runs = 3000
@@ -43,6 +46,7 @@ func TestRebuildOfManyRows(t *testing.T) {
 	if err := x.Rebuild(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	x.ClearAtOnce(runs / 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	pieces, left := 0, 0
 	err := x.Clear(ctx, func(on *sql.DB) {
@@ -54,11 +58,11 @@ func TestRebuildOfManyRows(t *testing.T) {
 		if err := on.QueryRowContext(t.Context(), "SELECT count(*) FROM longshore_runs").Scan(&left); err != nil {
 			t.Error(err)
 		}
-		if pieces == 3 {
+		if pieces == 4 { // the first and the third found that there are too many to empty the tables
 			cancel()
 		}
 	})
-	if !errors.Is(err, context.Canceled) || pieces != 3 || left == 0 || left >= runs {
+	if !errors.Is(err, context.Canceled) || pieces != 4 || left == 0 || left >= runs {
 		t.Fatalf("after %d transactions there are %d runs: %v", pieces, left, err)
 	}
 	sumsAreRight(t, x)
@@ -73,6 +77,47 @@ func TestRebuildOfManyRows(t *testing.T) {
 		if r.Input != "hello" {
 			t.Fatalf("a row of before: %+v", r)
 		}
+	}
+}
+
+// If the tables cannot be emptied at once, nothing of that remains, and some rows are removed at a time.
+func TestRebuildThatCannotEmpty(t *testing.T) {
+	t.Parallel()
+	const runs = 1200
+	x := newHarbour(t).open(filepath.Join(t.TempDir(), "index.db"))
+	if err := x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var batch []index.Placed
+	for i := range runs {
+		for _, e := range made(acme(fmt.Sprintf("run-%05d", i)), noon, nil) {
+			batch = append(batch, index.NewPlaced(e, uint64(len(batch))+1))
+		}
+	}
+	if err := x.Apply(t.Context(), 0, uint64(len(batch)), batch...); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.GiveUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const slow = "CREATE TRIGGER slow BEFORE UPDATE ON longshore_kept WHEN OLD.runs - NEW.runs > 500 BEGIN SELECT RAISE(ABORT, 'too slow'); END"
+	if err := x.Exec(t.Context(), slow); err != nil {
+		t.Fatal(err)
+	}
+	var left []int
+	err := x.Clear(t.Context(), func(on *sql.DB) {
+		n := 0
+		if err := on.QueryRowContext(t.Context(), "SELECT count(*) FROM longshore_runs").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		left = append(left, n)
+		sumsAreRight(t, x)
+	})
+	if want := []int{1200, 1200, 700, 200, 0}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("runs before each transaction: %v, want %v: %v", left, want, err)
+	}
+	if all, steps := dump(t, x); len(all) != 0 || len(steps) != 0 {
+		t.Errorf("%d runs and the steps of %d are left", len(all), len(steps))
 	}
 }
 

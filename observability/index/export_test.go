@@ -76,6 +76,19 @@ func (x *Index) RetainSince(ctx context.Context, at time.Time) error {
 	return x.RetainNow(ctx)
 }
 
+// ClearAtOnce sets how many runs are removed by emptying the tables.
+func (x *Index) ClearAtOnce(runs int64) { x.clearAtOnce = runs }
+
+// GiveUp is Rebuild without a stream: all rows are to go.
+func (x *Index) GiveUp(ctx context.Context) error {
+	var h head
+	err := x.db.read(ctx, func(ctx context.Context, t *tx) (err error) { h, err = t.head(ctx); return err })
+	if err != nil {
+		return err
+	}
+	return x.db.begin(ctx, x.db.Writes, h, head{epoch: h.epoch + 1, stream: h.stream}, 1)
+}
+
 // Clear removes what a rebuild gave up, and calls a function before each transaction.
 func (x *Index) Clear(ctx context.Context, before func(*sql.DB)) error {
 	var h head

@@ -52,6 +52,8 @@ type Index struct {
 	from *events.Store
 	db   *projection
 
+	clearAtOnce int64 // runs; tests set fewer
+
 	ready    atomic.Bool                     // the tables are there
 	leads    atomic.Bool                     // this one applies
 	position atomic.Pointer[events.Position] // applied, as far as is known here
@@ -75,7 +77,7 @@ func New(cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{cfg: cfg, from: events.New(cfg.Bus), db: db}
+	x := &Index{cfg: cfg, from: events.New(cfg.Bus), db: db, clearAtOnce: clearAtOnce}
 	x.position.Store(&events.Position{})
 	return x, nil
 }

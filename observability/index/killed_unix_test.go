@@ -4,6 +4,7 @@ package index_test
 
 import (
 	"bufio"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,6 +21,31 @@ const applierPlace = "LONGSHORE_TEST_INDEX"
 // A process that is killed, at whatever point, leaves sums that are those of the rows.
 func TestSumsOfAKilledProcess(t *testing.T) {
 	t.Parallel()
+	x := killed(t, "^TestHelperApplies$")
+	if at, err := x.Position(t.Context()); err != nil || at == 0 {
+		t.Errorf("nothing was applied: %d, %v", at, err)
+	}
+}
+
+// So does one that gives up all rows and removes them, again and again.
+func TestRebuildOfAKilledProcess(t *testing.T) {
+	t.Parallel()
+	x := killed(t, "^TestHelperRebuilds$")
+	if err := x.GiveUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Clear(t.Context(), func(*sql.DB) {}); err != nil {
+		t.Fatal(err)
+	}
+	if runs, steps := dump(t, x); len(runs) != 0 || len(steps) != 0 {
+		t.Errorf("%d runs and the steps of %d are left", len(runs), len(steps))
+	}
+	sumsAreRight(t, x)
+}
+
+// killed has a test run in a process, kills it at some point, and looks at the sums that it left, several times.
+func killed(t *testing.T, helper string) *index.Index {
+	t.Helper()
 	place := filepath.Join(t.TempDir(), "index.db")
 	x := newHarbour(t).open(place)
 	if err := x.Prepare(t.Context()); err != nil {
@@ -27,7 +53,7 @@ func TestSumsOfAKilledProcess(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 6 {
-		p := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperApplies$")
+		p := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+helper)
 		p.Env = append(os.Environ(), applierPlace+"="+place)
 		out, err := p.StdoutPipe()
 		if err != nil {
@@ -37,7 +63,7 @@ func TestSumsOfAKilledProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		for n := 1 + random.IntN(8); n > 0 && lines.Scan(); n-- { // while it applies the next
+		for n := 1 + random.IntN(8); n > 0 && lines.Scan(); n-- { // while it does what is next
 		}
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -45,27 +71,30 @@ func TestSumsOfAKilledProcess(t *testing.T) {
 		_ = p.Wait() // it was killed
 		sumsAreRight(t, x)
 	}
-	if at, err := x.Position(t.Context()); err != nil || at == 0 {
-		t.Errorf("nothing was applied: %d, %v", at, err)
-	}
+	return x
 }
 
-// TestHelperApplies is a process that applies events until it is killed, and prints a line for each transaction.
-func TestHelperApplies(t *testing.T) {
+// applier opens the index of a process that is killed, and returns what applies the events of some runs; nil: it is no test.
+func applier(t *testing.T) (*index.Index, func() uint64) {
+	t.Helper()
 	place := os.Getenv(applierPlace)
 	if place == "" {
-		return // it is no test
+		return nil, nil
 	}
 	x, err := index.New(index.Config{Where: place})
 	if err != nil {
 		t.Fatal(err)
 	}
-	position, err := x.Position(t.Context())
+	seed, err := x.Position(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := history{Rand: rand.New(rand.NewPCG(3, position))}
-	for {
+	h := history{Rand: rand.New(rand.NewPCG(3, seed))}
+	return x, func() uint64 {
+		position, err := x.Position(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		var batch []index.Placed
 		for _, e := range h.next(300) {
 			batch = append(batch, index.NewPlaced(e, position+uint64(len(batch))+1))
@@ -74,7 +103,29 @@ func TestHelperApplies(t *testing.T) {
 		if err := x.Apply(t.Context(), position, to, batch...); err != nil {
 			t.Fatal(err)
 		}
-		position = to
-		fmt.Println(position)
+		return to
+	}
+}
+
+// TestHelperApplies is a process that applies events until it is killed, and prints a line for each transaction.
+func TestHelperApplies(t *testing.T) {
+	for x, apply := applier(t); x != nil; {
+		fmt.Println(apply())
+	}
+}
+
+// TestHelperRebuilds is a process that applies events and removes all rows until it is killed, and prints a line for each of these.
+func TestHelperRebuilds(t *testing.T) {
+	for x, apply := applier(t); x != nil; {
+		if err := x.Clear(t.Context(), func(*sql.DB) {}); err != nil { // what the one before began
+			t.Fatal(err)
+		}
+		for range 3 {
+			fmt.Println(apply())
+		}
+		if err := x.GiveUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("given up")
 	}
 }

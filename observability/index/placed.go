@@ -1,8 +1,6 @@
 package index
 
 import (
-	"encoding/json"
-
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
@@ -20,30 +18,13 @@ type placed struct {
 	broken   *messages.ErrorData // likewise, of an error
 }
 
-// reply is what is read of a messages.MessageEnd. Its texts are long.
-type reply struct {
-	StepID   string         `json:"stepId"`
-	Usage    messages.Usage `json:"usage"`
-	Provider string         `json:"provider"`
-	Model    string         `json:"model"`
-	Millis   int64          `json:"millis"`
-	Cached   bool           `json:"cached"`
-	Cost     *float64       `json:"cost"`
-}
-
-// call is what is read of a messages.ToolExecution. Its arguments and result are long.
-type call struct {
-	StepID   string `json:"stepId"`
-	ToolName string `json:"toolName"`
-	IsError  bool   `json:"isError"`
-	Millis   int64  `json:"millis"`
-}
-
-// Places of events in several streams: the microseconds since 1970 at which the stream stored it, the number of the stream, and the end of its
+// Places of events in several streams: the microseconds since 2020 at which the stream stored it, the number of the stream, and the end of its
 // sequence. So they are in the order of time, no two are the same, and they are the same again when the index is made again.
 const (
 	placeStreamBits = 6 // bus.MaxPartitions are 64
 	placeSeqBits    = 6
+
+	placeEpoch = 1_577_836_800_000_000 // 2020-01-01; what is left of 64 bits lasts until 2091
 )
 
 // placeOf is the place of an event in lists: its sequence in a single stream.
@@ -51,7 +32,7 @@ func (x *Index) placeOf(f *events.Fed) uint64 {
 	if x.from.Streams() == 1 {
 		return f.Seq
 	}
-	return uint64(max(f.Time.UnixMicro(), 0))<<(placeStreamBits+placeSeqBits) | uint64(f.Stream)<<placeSeqBits | f.Seq&(1<<placeSeqBits-1)
+	return uint64(max(f.Time.UnixMicro()-placeEpoch, 0))<<(placeStreamBits+placeSeqBits) | uint64(f.Stream)<<placeSeqBits | f.Seq&(1<<placeSeqBits-1)
 }
 
 // firstPlace is a place such that a run whose first event is before it cannot be made again from the events. In several streams isStored says
@@ -69,7 +50,7 @@ func isStored(run messages.Ref, first int64, s *events.State) bool {
 	if s.First[i] > s.Last[i] {
 		return false
 	}
-	at, oldest := first>>(placeStreamBits+placeSeqBits), s.Oldest[i].UnixMicro()
+	at, oldest := first>>(placeStreamBits+placeSeqBits), s.Oldest[i].UnixMicro()-placeEpoch
 	if at != oldest {
 		return at > oldest
 	}
@@ -81,30 +62,21 @@ func newPlaced(e messages.Event, position uint64) placed {
 	p := placed{Event: e, position: position}
 	switch e.Name() {
 	case messages.EventMessageEnd:
-		if p.said = read[reply](&e); p.said != nil {
+		if p.said = readReply(e.Data); p.said != nil {
 			p.step = clean(p.said.StepID, maxName)
 		}
 	case messages.EventToolExecutionEnd:
-		if p.called = read[call](&e); p.called != nil {
+		if p.called = readCall(e.Data); p.called != nil {
 			p.step = clean(p.called.StepID, maxName)
 		}
 	case messages.EventStepStart, messages.EventStepEnd:
-		if p.about = read[messages.Step](&e); p.about != nil {
+		if p.about = readStep(e.Data); p.about != nil {
 			p.step = clean(p.about.StepID, maxName)
 		}
 	case messages.EventError:
-		if p.broken = read[messages.ErrorData](&e); p.broken != nil {
+		if p.broken = read[messages.ErrorData](e.Data); p.broken != nil {
 			p.step = clean(p.broken.StepID, maxName)
 		}
 	}
 	return p
-}
-
-// read is the data of an event; nil: it cannot be read.
-func read[T any](e *messages.Event) *T {
-	d := new(T)
-	if json.Unmarshal(e.Data, d) != nil {
-		return nil
-	}
-	return d
 }

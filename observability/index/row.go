@@ -69,13 +69,7 @@ func (r *row) apply(e *placed) bool {
 	case messages.EventRunQueued:
 		r.queued(&e.Event)
 	case messages.EventRunStarted:
-		var d struct { // what is read of a messages.RunStarted, which names all tools
-			Model  string `json:"model"`
-			Parent *struct {
-				Run string `json:"run"`
-			} `json:"parent"`
-		}
-		if json.Unmarshal(e.Data, &d) == nil {
+		if d := readStarted(e.Data); d != nil {
 			r.model(n, clean(d.Model, maxName))
 			if d.Parent != nil {
 				r.Parent = clean(d.Parent.Run, maxName)
@@ -110,8 +104,8 @@ func (r *row) apply(e *placed) bool {
 }
 
 func (r *row) queued(e *messages.Event) {
-	var d messages.RunQueued
-	if json.Unmarshal(e.Data, &d) != nil {
+	d := readQueued(e.Data)
+	if d == nil {
 		return
 	}
 	if d.Agent != "" { // the result may have told it
@@ -198,12 +192,11 @@ func (r *row) finish(e *messages.Event) {
 		at = time.Unix(0, 0)
 	}
 	r.Finished, r.Waits, r.Code, r.Error = micros(at), "", "", ""
-	var d messages.RunFinished
-	if json.Unmarshal(e.Data, &d) != nil || d.Result.ID == "" { // more is not known
+	res := readFinished(e.Data)
+	if res == nil || res.ID == "" { // more is not known
 		r.Status = messages.StatusFailed
 		return
 	}
-	res := &d.Result
 	r.Status, r.Steps, r.Usage, r.total = res.Status, res.Steps, res.TokenUsage, true
 	if !r.Status.Ended() {
 		r.Status = messages.StatusFailed
