@@ -123,12 +123,10 @@ func unused(ctx context.Context, js jetstream.JetStream, name string) error {
 // setAgain reports whether a dispatcher that starts publishes the message of a subject of the queue again.
 func setAgain(subject string) bool {
 	t := strings.Split(subject, ".")
-	switch {
-	case t[0] == "sched":
+	if t[0] == "sched" {
 		return t[1] == "next" || len(t) == 2 // the next occurrence of a schedule; a sweep
-	default:
-		return len(t) == 5 && t[1] == string(messages.PriorityWake) && t[3] == messages.NoRun // an errand for all runs
 	}
+	return len(t) == 5 && t[1] == string(messages.PriorityWake) && t[3] == messages.NoRun // an errand for all runs
 }
 
 // narrowIntake takes from INTAKE the subjects that an undivided queue has. Setup gives them back to it when the queue is divided.
@@ -187,7 +185,7 @@ func dividedSubjects(tokens []string, n int) []string {
 	case subject == "events.*.*.*", subject == "events.*._.*":
 		return []string{in + subject, subject}
 	case subject == tasksPrefix+">":
-		return []string{in + "lanes.>"}
+		return []string{in + "lanes.>", in + subject}
 	case len(tokens) != 4 || tokens[0]+"." != tasksPrefix || tokens[2] != "*":
 		return nil
 	}

@@ -49,11 +49,10 @@ func LaneConfig(l queue.Lane, partitions int, ackWait time.Duration) jetstream.C
 	}
 	if l.Wakes() {
 		c.Description = "Wake-ups and errands, and what names no run."
-		left := tasksPrefix + ">" // what the transform left, because a token is a wildcard
-		if partitions > 1 {
-			left = PartitionSubject(">", l.Partition, partitions)
+		c.FilterSubjects = []string{"lanes.wake.>", tasksPrefix + ">"} // tasks: what the transform left
+		if partitions > 1 {                                            // and what it leaves there, because a token is a wildcard
+			c.FilterSubjects = append(c.FilterSubjects, PartitionSubject(">", l.Partition, partitions))
 		}
-		c.FilterSubjects = []string{"lanes.wake.>", left}
 	} else {
 		c.FilterSubject, c.InactiveThreshold = l.Filter(), laneIdle
 	}

@@ -203,14 +203,14 @@ func (s Streams) tasks() jetstream.StreamConfig {
 }
 
 // divideTasks makes n partitions of the queue. A stream has one transform, and schedules are in it too, so the publisher names the lane and
-// the transform takes away only what names the partition.
+// the transform takes away only what names the partition. What is no task's subject, and came by INTAKE, stays under tasks, as in the whole queue.
 func divideTasks(c jetstream.StreamConfig, n int) []jetstream.StreamConfig {
 	out := make([]jetstream.StreamConfig, n)
 	for i := range out {
 		p := c
 		p.Name = PartitionName(c.Name, i, n)
 		p.Description = fmt.Sprintf("%s Part %d of %d.", c.Description, i, n)
-		p.Subjects = []string{PartitionSubject("lanes.*.*.*.*", i, n), PartitionSubject("sched.>", i, n)}
+		p.Subjects = []string{PartitionSubject("lanes.*.*.*.*", i, n), PartitionSubject(tasksPrefix+">", i, n), PartitionSubject("sched.>", i, n)}
 		p.SubjectTransform = &jetstream.SubjectTransformConfig{Source: PartitionSubject(">", i, n), Destination: ">"}
 		p.Metadata = map[string]string{partitionsKey: strconv.Itoa(n)}
 		out[i] = p

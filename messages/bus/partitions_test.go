@@ -396,7 +396,7 @@ func TestDividePermissions(t *testing.T) {
 	const config = `# RUNS
 allow: [ "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS.*.runs.>", "runs.*.*.log", "tasks.>", "tasks.wake.*.*", "tasks.low.*.*", "sched.timer.>", "$JS.ACK.TASKS.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
 	want := `# RUNS
-allow: [ "$JS.API.STREAM.INFO.RUNS_0", "$JS.API.STREAM.INFO.RUNS_1", "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS_0.*.runs.>", "$JS.API.CONSUMER.CREATE.RUNS_1.*.runs.>", "part.2.*.runs.*.*.log", "part.2.*.lanes.>", "part.2.*.lanes.wake.*.*.*", "part.2.*.lanes.low.*.*.*", "tasks.low.*.*", "part.2.*.sched.timer.>", "$JS.ACK.TASKS_0.*.>", "$JS.ACK.TASKS_1.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
+allow: [ "$JS.API.STREAM.INFO.RUNS_0", "$JS.API.STREAM.INFO.RUNS_1", "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS_0.*.runs.>", "$JS.API.CONSUMER.CREATE.RUNS_1.*.runs.>", "part.2.*.runs.*.*.log", "part.2.*.lanes.>", "part.2.*.tasks.>", "part.2.*.lanes.wake.*.*.*", "part.2.*.lanes.low.*.*.*", "tasks.low.*.*", "part.2.*.sched.timer.>", "$JS.ACK.TASKS_0.*.>", "$JS.ACK.TASKS_1.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
 	if diff := cmp.Diff(want, bus.DividePermissions(config, 2)); diff != "" {
 		t.Error(diff)
 	}

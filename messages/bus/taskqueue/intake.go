@@ -86,7 +86,7 @@ func (tq *Queue) settle(ctx context.Context, under <-chan comeIn) (failed error)
 // for headers has none.
 func (tq *Queue) queued(m jetstream.Msg) *nats.Msg {
 	subject := bus.TaskOfIntake(m.Subject())
-	t := strings.Split(subject, ".") // tasks, priority, tenant, run
+	t := append(strings.SplitN(subject, ".", 4), "", "", "") // tasks, priority, tenant, run; fewer, if one of them is a wildcard
 	tenant := t[2]
 	out := &nats.Msg{Subject: tq.tasks().Subject(messages.Ref{Tenant: tenant, Run: t[3]}, subject), Data: m.Data(), Header: nats.Header{}}
 	if parent := m.Headers().Get(messages.HeaderTraceparent); len(parent) <= maxIntakeHeader {
