@@ -118,7 +118,7 @@ func TestNATS(t *testing.T) {
 				t.Fatal(err)
 			}
 			return ns.ClientURL()
-		}, false, []expectation{{"streams", doctor.OK, "25"}}},
+		}, false, []expectation{{"streams", doctor.OK, "27"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()
