@@ -24,7 +24,7 @@ run: build ## start the whole fleet in one process and work the example tasks
 test: ## run the whole test suite, with the race detector where it matters; needs only Go
 	@.ci/test
 
-partitions: ## run with the logs of runs and the queue in four streams each the tests in which processes are killed
+partitions: ## run with the logs and events of runs and the queue in four streams each the tests in which processes are killed
 	@.ci/partitions
 
 race: ## run with the race detector what make test runs without it to save time

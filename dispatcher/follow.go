@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -31,7 +32,35 @@ func (c *Client) Follow(ctx context.Context, tenant string) iter.Seq2[messages.E
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
 	}
+	if c.tenant != "" {
+		return c.followOwn(ctx, "events."+tenant+".>")
+	}
 	return c.events.Follow(ctx, "events."+tenant+".>")
+}
+
+// followOwn is Follow of a client that is bound to a tenant. It has looked for no stream, and asks in how many events are only if they are not in
+// one: its user may lack the right.
+func (c *Client) followOwn(ctx context.Context, filter string) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		for e, err := range c.events.Follow(ctx, filter) {
+			if bus.Refused(err, bus.CodeNoStream) {
+				break
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		b, err := bus.Open(ctx, c.nc, bus.Config{Streams: []string{bus.StreamEvents}})
+		if err != nil {
+			yield(messages.Event{}, fmt.Errorf("follow events: %w", err))
+			return
+		}
+		for e, err := range events.New(b).Follow(ctx, filter) {
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // followEvery is how often a client over HTTP asks for new events.

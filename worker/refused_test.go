@@ -23,14 +23,16 @@ func TestEventsThatAreRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	stream, err := js.Stream(ctx, bustest.EventStreams(t, h.nc)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	tight := stream.CachedInfo().Config
-	tight.MaxMsgSize = 10
-	if _, err := js.UpdateStream(ctx, tight); err != nil {
-		t.Fatal(err)
+	for _, name := range bustest.EventStreams(t, h.nc) {
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tight := stream.CachedInfo().Config
+		tight.MaxMsgSize = 10
+		if _, err := js.UpdateStream(ctx, tight); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w, _ := h.worker("w", script(t, hello), worker.Config{})
 	run := h.submit(messages.Task{Input: messages.TextInput("hi")})

@@ -31,7 +31,7 @@ func TestInit(t *testing.T) {
 		}
 	}
 	run(2, "--partitions", "--partitions", "65")
-	run(0, "RUNS_0, RUNS_1, RUNS_2.", "--partitions", "3")
+	run(0, "RUNS_0, RUNS_1, RUNS_2, events in EVENTS_0, EVENTS_1, EVENTS_2.", "--partitions", "3")
 	run(0, `"partitions":3`, "-o", "json")
 	run(1, "in 3 streams, not in 2", "--partitions", "2")
 
@@ -42,7 +42,7 @@ func TestInit(t *testing.T) {
 	if err := b.Stream(bustest.LogIn(b, ref)).Clear(t.Context(), ref.LogSubject()); err != nil {
 		t.Fatal(err)
 	}
-	run(0, "in RUNS.", "--partitions", "1", "--move")
+	run(0, "in RUNS, events in EVENTS.", "--partitions", "1", "--move")
 
 	config := filepath.Join(t.TempDir(), "longshore.conf")
 	if err := os.WriteFile(config, []byte(`allow: [ "runs.*.*.log" ]`), 0o600); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/files"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
@@ -357,7 +358,8 @@ func TestWatchWritesEventsAsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), bus.StreamEvents)
+	all := bustest.EventStreams(t, embeddedtest.Conn(t, f.servers))
+	stream, err := js.Stream(t.Context(), all[bus.PartitionOf(run, len(all))])
 	if err != nil {
 		t.Fatal(err)
 	}

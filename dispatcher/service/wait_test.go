@@ -62,7 +62,7 @@ func TestWait(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", a.run, a.result, a.err)
 		}
 	}
-	stream, err := bustest.NewJetStream(t, nc).Stream(ctx, bus.StreamEvents)
+	stream, err := bustest.NewJetStream(t, nc).Stream(ctx, bustest.EventStreams(t, nc)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

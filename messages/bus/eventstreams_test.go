@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -306,7 +305,7 @@ func TestShareEventsOfSeveralStreams(t *testing.T) {
 			t.Errorf("%s came %d times", id, n)
 		}
 	}
-	if got := fmt.Sprint(len(seen)); got != "100" {
-		t.Errorf("%s events", got)
+	if len(seen) != 100 {
+		t.Errorf("%d events", len(seen))
 	}
 }

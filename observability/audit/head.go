@@ -60,7 +60,7 @@ func (h headBody) bodies() []headBody {
 }
 
 // at are the positions of a head, whose entry has one.
-func (h *headBody) at(position uint64) (at, compared events.Position, err error) {
+func (h headBody) at(position uint64) (at, compared events.Position, err error) {
 	if h.Position == "" {
 		return single(position), single(h.Compared), nil
 	}

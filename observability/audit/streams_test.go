@@ -24,7 +24,6 @@ func TestAuditOfSeveralStreams(t *testing.T) {
 		t.Skip("LONGSHORE_TEST_PARTITIONS says otherwise")
 	}
 	var want []string
-	var entries []string
 	const rounds, each = 3, 6
 	for round := range rounds {
 		logs := make([][]messages.Event, each)
@@ -42,7 +41,7 @@ func TestAuditOfSeveralStreams(t *testing.T) {
 		if round == 1 { // stopped as soon as it has compared one more
 			compared = each + 1
 		}
-		entries = p.audit(dir, key, time.Hour, func(_ Summary, entries []string) bool {
+		p.audit(dir, key, time.Hour, func(_ Summary, entries []string) bool {
 			return len(kinds(entries, KindCompared)) >= compared
 		})
 	}
@@ -53,7 +52,7 @@ func TestAuditOfSeveralStreams(t *testing.T) {
 	if _, err := p.nc.Request(wrong, record.AppendEvent(nil, &end), patience); err != nil {
 		t.Fatal(err)
 	}
-	entries = p.audit(dir, key, time.Hour, func(sum Summary, entries []string) bool {
+	entries := p.audit(dir, key, time.Hour, func(sum Summary, entries []string) bool {
 		return len(kinds(entries, KindForeign)) == 1 && sum.Head.Position == uint64(len(want))+1
 	})
 	if got := kinds(entries, KindEvent); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {

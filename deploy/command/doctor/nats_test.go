@@ -110,7 +110,7 @@ func TestNATS(t *testing.T) {
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
 		}, false, []expectation{{"nats server", doctor.Warn, "nothing listens there"}, {"streams", doctor.OK, "23"}, {"dispatcher", doctor.Fail, "none answers"}}},
-		"logs and queue in three streams": {func(t *testing.T) string {
+		"logs, events and queue in three streams": {func(t *testing.T) string {
 			t.Helper()
 			ns := startNATS(t, withJetStream)
 			nc, _ := connect(t, ns.ClientURL())
@@ -118,7 +118,7 @@ func TestNATS(t *testing.T) {
 				t.Fatal(err)
 			}
 			return ns.ClientURL()
-		}, false, []expectation{{"streams", doctor.OK, "27"}, {"lanes", doctor.OK, "1 of"}, {"queue", doctor.OK, "0 tasks"}}},
+		}, false, []expectation{{"streams", doctor.OK, "29"}, {"lanes", doctor.OK, "1 of"}, {"queue", doctor.OK, "0 tasks"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()

@@ -40,7 +40,7 @@ func Start(tb testing.TB, config ...embedded.Config) *embedded.Servers {
 	return s
 }
 
-// PartitionsVariable is the environment variable that has the streams of new servers made with the logs of runs in so many partitions, so that any
+// PartitionsVariable is the environment variable that has the streams of new servers made with the logs and events of runs in so many partitions, so that any
 // test can be run with several.
 const PartitionsVariable = "LONGSHORE_TEST_PARTITIONS"
 

@@ -58,10 +58,10 @@ func (st *Store) newHub(filter string, also ...string) *Hub {
 func (h *Hub) Run(ctx context.Context) error {
 	err := h.serve(ctx)
 	h.end(err)
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return fmt.Errorf("follow events: %w", err)
 	}
-	return fmt.Errorf("follow events: %w", err)
+	return nil
 }
 
 // reader reads what comes from now on, or all that is stored.

@@ -99,7 +99,7 @@ func TestBundlesAfterALoss(t *testing.T) {
 			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			line.Lose(run.EventSubject(messages.NameBundle), answer)
+			line.Lose(b.Partitions(bus.StreamEvents).Subject(run, run.EventSubject(messages.NameBundle)), answer)
 			out.Publish(bustest.Context(t), 10, slices.Values(bustest.Events(run, 2, 4)))
 			if through := out.Through(); through != 5 && !answer {
 				t.Errorf("through %d while the bundle is on its way", through)

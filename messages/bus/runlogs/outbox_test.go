@@ -74,7 +74,7 @@ func TestOutboxAfterALoss(t *testing.T) {
 			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			line.Lose(bustest.Run().EventSubject(messages.EventStepStart), answer)
+			line.Lose(b.Partitions(bus.StreamEvents).Subject(bustest.Run(), bustest.Run().EventSubject(messages.EventStepStart)), answer)
 			out.Publish(bustest.Context(t), 10, slices.Values(bustest.Events(bustest.Run(), 2, 2)))
 			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
