@@ -511,42 +511,6 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 	})
 }
 
-// A run that is over within a moment is not cached at all, nor is what it does in its first moment.
-func TestStateOfAQuickRunIsNotCached(t *testing.T) {
-	for name, tc := range map[string]struct {
-		pause time.Duration // of the second call of the model
-		want  []string
-	}{
-		"over at once":       {0, nil},
-		"over in 99 ms":      {99 * time.Millisecond, nil},
-		"waits in its step":  {100 * time.Millisecond, []string{"2 at 100ms"}},
-		"waits for a second": {time.Second, []string{"2 at 1s"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cache, turn := saves{make(chan string, 10)}, 0
-				cache.run(t, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
-					if turn++; turn == 2 {
-						time.Sleep(tc.pause)
-					}
-					if turn == 4 {
-						return say("ok"), nil
-					}
-					call := messages.ToolCall{ID: "c", Name: "none", Arguments: "{}"}
-					return &model.Reply{Message: messages.Message{Content: []messages.Block{{ToolCall: &call}}}, Stop: messages.StopToolCalls}, nil
-				}), messages.Definition{Name: "a", RepeatLimit: new(int)})
-				var got []string
-				for s := range cache.steps {
-					got = append(got, s)
-				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Error(diff)
-				}
-			})
-		})
-	}
-}
-
 // run has a run worked that is cached here.
 func (s saves) run(t *testing.T, m rmodel, d messages.Definition) {
 	t.Helper()

@@ -39,7 +39,6 @@ type execution struct {
 }
 
 func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCauseFunc, t Ticket) *execution {
-	began := time.Now()
 	j := &job{r: r, cfg: &r.cfg, log: r.cfg.Controller.Log, run: t.Run, ticket: t, claimID: r.newClaim()}
 	x := &execution{job: j, left: make(chan struct{})}
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
@@ -49,7 +48,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	}
 	x.journal = journal{
 		job: j, own: &x.own, voice: &x.voice, footprint: &x.footprint, rules: &x.rules, decide: x.dec.decide, paid: paid,
-		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: began, remembered: began,
+		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
 		job: j, asks: x.hooks.decideFirst, permits: x.limits.Rate.Permits, judged: x.rules.answered, made: map[string]bool{}, args: map[string]json.RawMessage{}, from: map[string]string{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},

@@ -29,7 +29,7 @@ type journal struct {
 	trial      *Trial        // written by the claimer; nil: not in quarantine
 	entered    bool          // it may commit; written by enter and leave
 	since      time.Time     // when it was claimed, or last heard from its model; written by heard
-	remembered time.Time     // when the state was cached last, or before that the ticket was taken; written by remember
+	remembered time.Time     // when the state was cached last; written by remember
 
 	rememberedStep int // the step of that state; likewise
 }
