@@ -40,7 +40,7 @@ func TestSearchInBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
+			if _, err := h.js.PublishAsync(h.at(e.Ref(), e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -33,7 +33,7 @@ func TestRebuildOfManyRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.js.PublishAsync(e.Ref().EventSubject(e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
+		if _, err := h.js.PublishAsync(h.at(e.Ref(), e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

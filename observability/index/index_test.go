@@ -78,6 +78,28 @@ func newHarbourOf(tb testing.TB, streams int) *harbour {
 	return h
 }
 
+// at is where an event of a run is published.
+func (h *harbour) at(run messages.Ref, name string) string {
+	return h.bus.Partitions(bus.StreamEvents).Subject(run, run.EventSubject(name))
+}
+
+// purge removes all events but so many of the newest in the stream of a run.
+func (h *harbour) purge(of messages.Ref, keep uint64) {
+	h.t.Helper()
+	all := h.bus.Partitions(bus.StreamEvents)
+	for _, name := range all.Names() {
+		s, err := h.js.Stream(h.t.Context(), name)
+		if err == nil && all.Owns(name, of) && keep > 0 {
+			err = s.Purge(h.t.Context(), jetstream.WithPurgeKeep(keep))
+		} else if err == nil {
+			err = s.Purge(h.t.Context())
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
 // publish stores events.
 func (h *harbour) publish(events ...messages.Event) {
 	h.t.Helper()
@@ -86,7 +108,7 @@ func (h *harbour) publish(events ...messages.Event) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := h.js.Publish(h.t.Context(), h.bus.Partitions(bus.StreamEvents).Subject(e.Ref(), e.Ref().EventSubject(e.Name())), body); err != nil {
+		if _, err := h.js.Publish(h.t.Context(), h.at(e.Ref(), e.Name()), body); err != nil {
 			h.t.Fatal(err)
 		}
 	}

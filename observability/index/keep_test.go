@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
@@ -133,13 +131,7 @@ func TestTablesWithoutParents(t *testing.T) {
 		if err := x.SetVersion(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		info, err := h.js.Stream(t.Context(), bus.StreamEvents)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := info.Purge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		h.purge(acme("old"), 0)
 		h.keep(x)
 		h.publish(numbered(acme("child"), noon, messages.EventRunQueued, messages.RunQueued{Agent: "leaf"},
 			messages.EventRunStarted, messages.RunStarted{Agent: "leaf", Parent: &messages.ParentRef{Run: "old", CallID: "c1"}})...)
@@ -186,21 +178,13 @@ func TestRebuild(t *testing.T) {
 		h.publish(made(acme("late"), noon, nil)...)
 		h.caughtUp(x)
 		wantRuns, wantSteps = dump(t, x)
-		info, err := h.js.Stream(t.Context(), bus.StreamEvents)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := info.Purge(t.Context(), jetstream.WithPurgeKeep(3)); err != nil { // of the last run only its end
-			t.Fatal(err)
-		}
+		h.purge(acme("late"), 3) // of the last run only its end
 		rebuild()
 		runs, steps = dump(t, x)
 		if diff := cmp.Diff(wantRuns, runs) + cmp.Diff(wantSteps, steps); diff != "" {
 			t.Errorf("what EVENTS does not tell: %s", diff)
 		}
-		if err := info.Purge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		h.purge(acme("late"), 0)
 		rebuild() // of a stream with nothing in it
 		if runs, _ = dump(t, x); len(runs) != len(wantRuns) {
 			t.Errorf("%d runs, want %d", len(runs), len(wantRuns))
@@ -338,7 +322,7 @@ func TestHostileEvents(t *testing.T) {
 			e.Sequence = sequence
 			h.publish(e)
 		}
-		if _, err := h.js.Publish(t.Context(), "events.acme.hostile.step_start", []byte("\x00\xff{")); err != nil {
+		if _, err := h.js.Publish(t.Context(), h.at(acme("hostile"), messages.EventStepStart), []byte("\x00\xff{")); err != nil {
 			t.Fatal(err)
 		}
 		h.publish(made(acme("after"), noon, nil)...)
