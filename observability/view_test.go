@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -109,14 +110,24 @@ func TestViewOfNothing(t *testing.T) {
 	}
 }
 
+// submit puts a small task of a run into the queue.
+func submit(t *testing.T, b *bus.Bus, run messages.Ref, p messages.Priority) {
+	t.Helper()
+	task := bustest.NewTask(run)
+	task.Priority = p
+	if _, err := taskqueue.New(b).Submit(t.Context(), task, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestViewBoundsLanes(t *testing.T) {
 	b, nc := openBus(t)
 	for i := range 60 {
 		for n := range 1 + min(1, i/59) { // one lane has two
-			publish(t, nc, fmt.Sprintf("tasks.normal.tenant-%d.run-%d", i, n), map[string]any{})
+			submit(t, b, messages.Ref{Tenant: fmt.Sprintf("tenant-%d", i), Run: fmt.Sprintf("run-%d", n)}, messages.PriorityNormal)
 		}
 	}
-	publish(t, nc, "tasks.low.slow.run", map[string]any{})
+	submit(t, b, messages.Ref{Tenant: "slow", Run: "run"}, messages.PriorityLow)
 	publish(t, nc, "dead.acme.webhook.run.x", map[string]any{})
 	publish(t, nc, "dead.acme.run.x", map[string]any{})
 	text := until(t, view(t, b), `queue_tasks{priority="normal",tenant="tenant-59"} 2`, "queue_lanes 61\n",
