@@ -174,3 +174,42 @@ func TestWatchersOfOneRun(t *testing.T) {
 		}
 	}
 }
+
+// A reader of what comes from now on that loses its consumer before anything has come misses nothing that is stored until it has another one, also
+// of a stream that was empty.
+func TestATailFromNowOnLosesItsConsumer(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	ctx, run := bustest.Context(t), bustest.Run()
+	js := bustest.NewJetStream(t, nc)
+	for _, before := range []uint64{0, 2} { // messages
+		tail := &bus.Tail{Bus: b, Stream: bustest.EventsIn(b, run), Filter: bus.EveryEvent, Room: 100}
+		tail.Start.DeliverPolicy = jetstream.DeliverNewPolicy
+		if err := tail.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(ctx, tail.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range stream.ConsumerNames(ctx).Name() {
+			if err := stream.DeleteConsumer(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 2 {
+			bustest.PublishRaw(t, nc, run, bustest.Event(run, int(before)+n+1, messages.EventStepStart))
+		}
+		for n := range uint64(2) {
+			if m, err := tail.Next(ctx, time.Time{}); err != nil || m.Seq != before+n+1 {
+				t.Errorf("after %d, message %d is %d: %v", before, n, m.Seq, err)
+			}
+		}
+		tail.Close()
+		tail.Rewind(0)
+		if m, err := tail.Next(ctx, time.Time{}); err != nil || m.Seq != before+1 {
+			t.Errorf("after %d, begun again: %d, %v", before, m.Seq, err)
+		}
+		tail.Close()
+	}
+}

@@ -44,6 +44,7 @@ type Tail struct {
 	stored   uint64    // messages that there were for it when it was made
 	Last     uint64    // stream sequence of the last message that was given or passed over
 	opened   bool      // once
+	from     uint64    // Last when it was opened first: it begins after that
 	tries    int       // to open it, in a row
 	since    time.Time // when these began
 	heard    time.Time // when the server last gave a sign of life, or the consumer was made
@@ -151,6 +152,9 @@ func (t *Tail) Begin(ctx context.Context) error {
 	return nil
 }
 
+// Rewind has a tail that is closed begin again after a message that its caller had, or where it began if the caller had none.
+func (t *Tail) Rewind(last uint64) { t.Last = max(last, t.from) }
+
 // IsOpen reports whether the tail has a consumer now.
 func (t *Tail) IsOpen() bool { return t.in != nil }
 
@@ -178,6 +182,9 @@ func (t *Tail) open(ctx context.Context, until time.Time) error {
 	err := t.create(ctx)
 	switch {
 	case err == nil:
+		if !t.opened {
+			t.from = t.Last
+		}
 		t.tries, t.opened = 0, true
 		return nil
 	case ctx.Err() != nil:
@@ -198,8 +205,11 @@ func (t *Tail) create(ctx context.Context) error {
 	}
 	name := "tail-" + in.Sub.Subject[strings.LastIndexByte(in.Sub.Subject, '.')+1:] // as random as the inbox
 	cfg := t.Start
-	if t.Last > 0 {
+	switch {
+	case t.Last > 0:
 		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, t.Last+1, nil
+	case t.opened && cfg.DeliverPolicy == jetstream.DeliverNewPolicy: // of a stream that was empty: all that it has is new
+		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
 	}
 	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, in.Sub.Subject, t.Filter
 	subject := "CONSUMER.CREATE." + t.Stream + "." + name

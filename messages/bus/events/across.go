@@ -100,7 +100,7 @@ func (a *across) Close() {
 	for i, t := range a.tails {
 		t.Close()
 		if len(a.tails) > 1 {
-			t.Last = a.at[i] // what was read and not given is read again
+			t.Rewind(a.at[i]) // what was read and not given is read again
 		}
 	}
 }
