@@ -140,7 +140,11 @@ func (h *hall) do(steps ...chromedp.Action[chromedp.Void]) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.tab(), patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	err := chromedp.Do(ctx, steps...)
+	for err != nil && len(steps) == 1 && ctx.Err() == nil && strings.Contains(err.Error(), "Cannot find context") { // the page was left meanwhile
+		err = chromedp.Do(ctx, steps...)
+	}
+	if err != nil {
 		text, _ := chromedp.Run(h.tab(), chromedp.Evaluate[string]("document.body.innerText"))
 		h.Fatalf("%v; the page shows:\n%.2000s", err, text)
 	}
