@@ -22,30 +22,37 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
+// divided is a cluster of three with n streams of each kind, seen from each server. Those of one kind are led by different servers, as far as there
+// are enough; leads is how many lead one.
+func divided(b *testing.B, n int, stream string) (buses []*bus.Bus, leads int) {
+	b.Helper()
+	for i, s := range startServers(b) {
+		nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(nc.Close)
+		if i == 0 {
+			if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: n}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		buses = append(buses, bustest.Reopen(b, nc))
+	}
+	leaders := map[string]bool{}
+	for i, name := range buses[0].Partitions(stream).Names() {
+		leaders[lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
+	}
+	return buses, len(leaders)
+}
+
 // BenchmarkPartitions appends the six entries of each of N runs to logs in one to four streams of a cluster of three, so many runs at once
 // for all streams together, and for each. It reports the CPU of the servers and the clients for a run, and how many servers lead.
 func BenchmarkPartitions(b *testing.B) {
 	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {2, 96}, {4, 192}, {1, 192}} {
 		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
 			n, atOnce := tc.streams, tc.atOnce
-			var buses []*bus.Bus
-			for i, s := range startServers(b) {
-				nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.Cleanup(nc.Close)
-				if i == 0 {
-					if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: n}); err != nil {
-						b.Fatal(err)
-					}
-				}
-				buses = append(buses, bustest.Reopen(b, nc))
-			}
-			leads := map[string]bool{}
-			for i, name := range buses[0].Partitions(bus.StreamRuns).Names() {
-				leads[lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
-			}
+			buses, leads := divided(b, n, bus.StreamRuns)
 			text := strings.Repeat("x", 700)
 			var next atomic.Int64
 			var all sync.WaitGroup
@@ -71,7 +78,7 @@ func BenchmarkPartitions(b *testing.B) {
 			all.Wait()
 			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-			b.ReportMetric(float64(len(leads)), "leaders")
+			b.ReportMetric(float64(leads), "leaders")
 		})
 	}
 }
@@ -82,24 +89,7 @@ func BenchmarkPartitionsOfEvents(b *testing.B) {
 	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {2, 96}, {4, 192}, {1, 192}} {
 		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
 			n, atOnce := tc.streams, tc.atOnce
-			var buses []*bus.Bus
-			for i, s := range startServers(b) {
-				nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.Cleanup(nc.Close)
-				if i == 0 {
-					if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: n}); err != nil {
-						b.Fatal(err)
-					}
-				}
-				buses = append(buses, bustest.Reopen(b, nc))
-			}
-			leads := map[string]bool{}
-			for i, name := range buses[0].Partitions(bus.StreamEvents).Names() {
-				leads[lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
-			}
+			buses, leads := divided(b, n, bus.StreamEvents)
 			text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200) + `"}`)
 			var next atomic.Int64
 			var all sync.WaitGroup
@@ -143,7 +133,7 @@ func BenchmarkPartitionsOfEvents(b *testing.B) {
 			all.Wait()
 			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-			b.ReportMetric(float64(len(leads)), "leaders")
+			b.ReportMetric(float64(leads), "leaders")
 		})
 	}
 }
@@ -153,23 +143,7 @@ func BenchmarkPartitionsOfEvents(b *testing.B) {
 func BenchmarkQueuePartitions(b *testing.B) {
 	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {1, 192}, {4, 192}} {
 		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
-			var buses []*bus.Bus
-			for i, s := range startServers(b) {
-				nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.Cleanup(nc.Close)
-				if i == 0 {
-					if err := bus.Setup(b.Context(), nc, bus.Streams{Replicas: 3, Partitions: tc.streams}); err != nil {
-						b.Fatal(err)
-					}
-				}
-				buses = append(buses, bustest.Reopen(b, nc))
-			}
-			for i, name := range buses[0].Partitions(bus.StreamTasks).Names() {
-				lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))
-			}
+			buses, _ := divided(b, tc.streams, bus.StreamTasks)
 			for in := range tc.streams { // a lane that is new has no leader yet
 				lane, ready := queue.Lane{Priority: messages.PriorityNormal, Tenant: "acme", Partition: in}, false
 				for !ready && b.Context().Err() == nil {
