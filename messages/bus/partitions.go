@@ -125,6 +125,9 @@ func (p Partitions) Count(ctx context.Context, filter string) (n int, err error)
 // Divided reports whether there are several. Then the sequences of two runs tell no order.
 func (p Partitions) Divided() bool { return p.n > 1 }
 
+// Len is how many there are.
+func (p Partitions) Len() int { return p.n }
+
 // Names are those of all of them.
 func (p Partitions) Names() []string {
 	names := make([]string, p.n)

@@ -30,7 +30,7 @@ func (s *State) Empty() bool {
 }
 
 // Streams is how many streams EVENTS is in.
-func (st *Store) Streams() int { return len(st.bus.Partitions(bus.StreamEvents).Names()) }
+func (st *Store) Streams() int { return st.bus.Partitions(bus.StreamEvents).Len() }
 
 // State asks what EVENTS holds.
 func (st *Store) State(ctx context.Context) (State, error) {
