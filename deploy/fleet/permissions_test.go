@@ -5,6 +5,8 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -138,9 +141,9 @@ func TestPermissionsOfRoles(t *testing.T) {
 			}),
 		},
 		"dispatcher": {
-			[]string{"$JS.API.STREAM.PURGE.RUNS", "runs.acme.r.log", "$KV.AGENTS.a", "nudge.acme.r", "+longshore.>", "+$SRV.>"},
+			[]string{"$JS.API.STREAM.PURGE.RUNS", "runs.acme.r.log", "$KV.AGENTS.a", "nudge.acme.r", "+longshore.>", "+$SRV.>", "+events.*.*.turn_end", "+events.*.*.run_finished"},
 			slices.Concat(copies, []string{
-				"+_INBOX_worker.>", "+_INBOX_operator.>", "+runs.>", "+>", "_INBOX_operator.x", "$SYS.REQ.SERVER.PING", "other.subject",
+				"+_INBOX_worker.>", "+_INBOX_operator.>", "+runs.>", "+events.>", "+>", "_INBOX_operator.x", "$SYS.REQ.SERVER.PING", "other.subject",
 			}),
 		},
 	} {
@@ -274,4 +277,52 @@ func TestPermissionsAreHeld(t *testing.T) {
 			t.Errorf("denied: %s", strings.Join(v, "\n"))
 		}
 	})
+}
+
+// A dispatcher with the permissions of an earlier version may not hear of the end of a run as it is published. It hears of it when that is stored.
+func TestEndIsHeardWithEarlierPermissions(t *testing.T) {
+	config := guardedConfig(t)
+	file := filepath.Join(filepath.Dir(config), "longshore.conf")
+	now, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := strings.Replace(string(now), ` "events.*.*.turn_end", "events.*.*.run_finished",`, "", 1)
+	if earlier == string(now) {
+		t.Fatal("longshore.conf does not have the two subjects")
+	}
+	if err := os.WriteFile(file, []byte(earlier), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startGuardedBy(t, config)
+	nc := g.connect("dispatcher")
+	if err := bus.Setup(t.Context(), nc, bus.Streams{AckWait: guardedAckWait}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Open(t.Context(), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	of, done := events.New(b).NewEndings(), make(chan error, 1)
+	go func() { done <- of.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	run := messages.Ref{Tenant: "acme", Run: "r"}
+	ending := of.Of(run, nil)
+	defer ending.Close()
+	if err := ending.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.connect("worker").Publish(b.Partitions(bus.StreamEvents).Subject(run, run.EventSubject(messages.EventRunFinished)), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if finished, err := ending.Next(ctx); !finished || err != nil {
+		t.Errorf("finished %t, %v", finished, err)
+	}
+	if v := g.violations(); len(v) != 2 || !strings.Contains(v[0]+v[1], "run_finished") {
+		t.Errorf("the server refused %q, want the two subscriptions", v)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
@@ -148,4 +149,41 @@ func TestHubTellsItsEnd(t *testing.T) {
 			break
 		}
 	}
+}
+
+// An end is heard as it is published, whether or not a stream takes it, and once more when it is stored.
+func TestEndingIsHeardEarly(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	of := events.New(b).NewEndings()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- of.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	run := bustest.Run()
+	ending := of.Of(run, nil)
+	defer ending.Close()
+	if err := ending.Ready(bustest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	hear := func(finished bool) {
+		t.Helper()
+		if is, err := ending.Next(bustest.Context(t)); is != finished || err != nil {
+			t.Fatalf("finished %t, %v, want %t", is, err, finished)
+		}
+	}
+	for _, name := range []string{messages.EventTurnEnd, messages.EventRunFinished} {
+		if err := nc.PublishMsg(&nats.Msg{Subject: run.EventSubject(name), Header: nats.Header{jetstream.ExpectedStreamHeader: {"OTHER"}}}); err != nil {
+			t.Fatal(err)
+		}
+		hear(name == messages.EventRunFinished)
+	}
+	bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventRunFinished))
+	hear(true)
+	hear(true)
 }

@@ -111,6 +111,7 @@ func (x *execution) finish() {
 	x.hooks.pumps.Wait() // each call in it has a timeout
 	x.own.abort(nil)
 	x.own.looks.Wait()
+	x.journal.remembering.Wait()
 }
 
 // work judges, claims, and takes the run as far as it goes.

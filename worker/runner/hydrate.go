@@ -95,24 +95,29 @@ const (
 	maxRemembered = 1 << 20
 )
 
-// rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
-// stop is called, unless another was cached a moment ago. Until stop has returned the state must stay as it is.
+// rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call once stop is called, beside
+// the append that follows, unless another was cached a moment ago.
 func (x *journal) rememberMeanwhile() (stop func()) {
 	if x.state.Step < 2 || (x.state.Step-x.rememberedStep)*rememberPart < x.state.Step || !x.cfg.Cache.Wants() {
 		return func() {}
 	}
-	done, rules := make(chan struct{}), x.rules.of(x.state.Agent) // asked for here: the timer has a goroutine of its own
+	x.remembering.Wait()
+	done, encode := make(chan struct{}), x.remember(x.rules.of(x.state.Agent)) // asked for here: the timer has a goroutine of its own
 	timer := time.AfterFunc(rememberAfter, func() {
 		defer close(done)
-		x.remember(rules)
+		encode()
 	})
+	last := x.remembered
 	return func() {
 		switch {
 		case !timer.Stop():
 			<-done
-		case time.Since(x.remembered) >= rememberEvery:
-			x.remember(rules)
+		case time.Since(last) < rememberEvery:
+			return
+		default:
+			x.remembering.Go(encode)
 		}
+		x.remembered, x.rememberedStep = time.Now(), x.state.Step
 	}
 }
 
@@ -127,13 +132,16 @@ func keeps(rules *policy.Rules) func(text string) bool {
 	}
 }
 
-// remember hands the state to the cache, if the rules let a memory hold the whole of it. Else the next owner folds the log.
-func (x *journal) remember(rules *policy.Rules) {
-	if !x.cfg.Cache.Wants() || x.state.Bytes() > maxRemembered {
-		return
-	}
-	x.remembered, x.rememberedStep = time.Now(), x.state.Step
-	if data, err := x.state.Encode(); err == nil && holds(rules, data) {
-		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
+// remember returns a function that hands the state to the cache, if the rules let a memory hold the whole of it. Else the next owner folds the
+// log. Until it has returned, the state must not be advanced itself; a clone may.
+func (x *journal) remember(rules *policy.Rules) (encode func()) {
+	s := x.state
+	return func() {
+		if !x.cfg.Cache.Wants() || s.Bytes() > maxRemembered {
+			return
+		}
+		if data, err := s.Encode(); err == nil && holds(rules, data) {
+			x.cfg.Cache.Save(x.run, s.Seq, s.Head.ID, data)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/messages/record"
@@ -29,9 +30,10 @@ type journal struct {
 	trial      *Trial        // written by the claimer; nil: not in quarantine
 	entered    bool          // it may commit; written by enter and leave
 	since      time.Time     // when it was claimed, or last heard from its model; written by heard
-	remembered time.Time     // when the state was cached last; written by remember
+	remembered time.Time     // when the state was cached last; written by rememberMeanwhile
 
-	rememberedStep int // the step of that state; likewise
+	rememberedStep int            // the step of that state; likewise
+	remembering    sync.WaitGroup // while a state is encoded beside an append
 }
 
 // heard records that the model has answered.
@@ -124,7 +126,8 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 	runlog.Publish(ctx, x.run, e, x.out)
 	x.voice.recount(ctx, records)
 	if next.Parked != nil {
-		x.remember(x.rules.of(next.Agent))
+		x.remembering.Wait() // the older state would take the place of this one
+		x.remember(x.rules.of(next.Agent))()
 	}
 	return action, nil
 }
@@ -208,6 +211,7 @@ func (x *journal) catchUp(ctx context.Context, must bool) error {
 	if must && len(tail) == 0 { // shorter than what we know: the log was created anew
 		return errFenced
 	}
+	x.remembering.Wait()
 	for i := range tail {
 		e := &tail[i]
 		if err := x.state.Apply(*e); err != nil {

@@ -28,8 +28,8 @@ func (rs *Runs) ended(ctx context.Context, ref messages.Ref, wait time.Duration)
 	return rs.ResultOf(ctx, ref, last)
 }
 
-// await waits until a run has ended and its last event is stored. Nil: it has not, as far as is known; the caller finds out why. That an end
-// was heard is a reason to look at the log, which alone says that there is one.
+// await waits until a run has ended and all is done that follows from that, but for its last event, which may be stored a moment later. Nil: it
+// has not, as far as is known; the caller finds out why. That an end was heard is a reason to look at the log, which alone says that there is one.
 func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration, stop <-chan struct{}) *messages.AgentResult {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

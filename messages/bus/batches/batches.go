@@ -105,7 +105,7 @@ func (st *Store) Changed(ctx context.Context, after uint64) iter.Seq2[Change, er
 
 func (st *Store) changed(ctx context.Context, tenant string, after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, "batches."+tenant+".*.head", after+1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).ScanWide(ctx, "batches."+tenant+".*.head", after+1) {
 			if err != nil {
 				yield(Change{}, fmt.Errorf("list batches: %w", err))
 				return
@@ -139,7 +139,7 @@ func (st *Store) Lines(ctx context.Context, ref messages.BatchRef, after uint64)
 			return
 		}
 		prefix := ref.LineSubject("")
-		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, prefix+"*", after+1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).ScanWide(ctx, prefix+"*", after+1) {
 			if err != nil {
 				yield(StoredLine{}, fmt.Errorf("read the lines of batch %s: %w", ref, err))
 				return
@@ -245,7 +245,7 @@ func (st *Store) Outcomes(ctx context.Context, ref messages.BatchRef, after uint
 			yield(StoredOutcome{}, err)
 			return
 		}
-		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, ref.OutcomeSubject("*"), after+1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).ScanWide(ctx, ref.OutcomeSubject("*"), after+1) {
 			o := StoredOutcome{Seq: m.Seq}
 			if err == nil {
 				err = strict.Decode(m.Data, &o.BatchOutcome)

@@ -2,11 +2,15 @@ package batches_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
@@ -117,5 +121,67 @@ func TestChangedBatches(t *testing.T) {
 	put("a", messages.BatchCompleted, first)
 	if got, _ := changed(last); len(got) != 1 || got[0] != "a completed" {
 		t.Errorf("one has changed: %q", got)
+	}
+}
+
+// Of a page the server counts what follows, which takes time with the lines of a batch. What moves a batch asks for few messages, and for none of
+// them so.
+func TestMovingABatchAsksForNoPages(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Direct: true})
+	asked, err := nc.SubscribeSync("$JS.API.DIRECT.GET.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, ref := batches.New(b), messages.BatchRef{Tenant: "acme", ID: "b1"}
+	if _, err := st.Put(bustest.Context(t), &messages.Batch{BatchRef: ref}, 0); err != nil {
+		t.Fatal(err)
+	}
+	const lines = 100
+	w, err := st.Write(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i := range lines {
+		task := fmt.Sprintf("t%d", i)
+		if err := w.Add(bustest.Context(t), task, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.PutOutcome(bustest.Context(t), ref, &messages.BatchOutcome{Task: task, Status: messages.BatchCompleted}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(bustest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for range bustest.Values(t, st.Lines(bustest.Context(t), ref, 0)) {
+		read++
+	}
+	for range bustest.Values(t, st.Outcomes(bustest.Context(t), ref, 0)) {
+		read++
+	}
+	for range bustest.Values(t, st.Changed(bustest.Context(t), 0)) {
+		read++
+	}
+	if read != 2*lines+1 {
+		t.Errorf("read %d messages, want %d", read, 2*lines+1)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	n, _, err := asked.Pending()
+	if err != nil || n < read {
+		t.Fatalf("heard %d requests, %v, want one for each message", n, err)
+	}
+	for range n {
+		m, err := asked.NextMsg(time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(m.Data), `"batch"`) {
+			t.Errorf("asked for a page: %s", m.Data)
+		}
 	}
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Endings learns of the ends of all runs by one subscription, for those in this process that wait for the end of one. Without them it has no
-// subscription. Of each run it hears two events, without their data.
+// Endings learns of the ends of all runs, for those in this process that wait for the end of one. Without them it has no subscription. It hears
+// an end when it is published, and again when it is stored, should the first be lost or the process not be allowed to hear it.
 type Endings struct{ hub *Hub }
 
 // NewEndings returns Endings; they serve once Run does.
 func (st *Store) NewEndings() *Endings {
-	h := st.newHub("events.*.*."+messages.EventTurnEnd, "events.*.*."+messages.EventRunFinished)
+	const ofAll = "events.*.*."
+	h := st.newHub(ofAll + messages.EventRunFinished)
 	h.tail.Start.HeadersOnly = true
+	h.early = []string{ofAll + messages.EventTurnEnd, ofAll + messages.EventRunFinished}
 	return &Endings{h}
 }
 
@@ -53,8 +55,8 @@ func (e *Ending) Ready(ctx context.Context) error {
 	}
 }
 
-// Next waits until something of the run is heard. Finished is true when run_finished is stored. Before that it is heard that the run has
-// written the last entry of its log, unless its events come in bundles.
+// Next waits until something of the run is heard. Finished is true when run_finished was published, before which all is done that follows from
+// the end; that event may be stored a moment later. Before that it is mostly heard that the run has written the last entry of its log.
 func (e *Ending) Next(ctx context.Context) (finished bool, err error) {
 	select {
 	case m := <-e.tail.in:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
@@ -23,6 +24,7 @@ type Hub struct {
 
 	from   *Store
 	tail   bus.Tail      // how it reads each stream
+	early  []string      // subjects that are heard as they are published too, if this process may: then with the sequence 0
 	wanted chan struct{} // has an element when a watcher has come that the hub is to follow for
 
 	mu       sync.Mutex
@@ -93,6 +95,7 @@ func (h *Hub) serve(ctx context.Context) error {
 // follow gives what comes until there has been no watcher for a while. It closes the reader.
 func (h *Hub) follow(ctx context.Context, t *across) error {
 	defer func() { t.Close() }()
+	defer h.hear(ctx)()
 	for !h.rest() {
 		m, err := t.Next(ctx, time.Now().Add(h.Linger))
 		switch {
@@ -110,6 +113,28 @@ func (h *Hub) follow(ctx context.Context, t *across) error {
 		}
 	}
 	return nil
+}
+
+// hear gives what is published on the early subjects until stop is called. What is lost on the way comes from the streams.
+func (h *Hub) hear(ctx context.Context) (stop func()) {
+	var subs []*nats.Subscription
+	for _, subject := range h.early {
+		sub, err := h.from.bus.Conn().Subscribe(subject, func(m *nats.Msg) {
+			if run, ok := messages.RunOfEvent(m.Subject); ok {
+				h.give(run, bus.TailMessage{Message: bus.Message{Subject: m.Subject}})
+			}
+		})
+		if err != nil {
+			h.from.bus.Log().DebugContext(ctx, "hear events early", "subject", subject, "err", err) // the connection is closed
+			continue
+		}
+		subs = append(subs, sub)
+	}
+	return func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe() // fails only when the connection is gone
+		}
+	}
 }
 
 // begin lets watchers rely on what they are given.

@@ -103,6 +103,11 @@ func (st *Store) decodeEntry(ctx context.Context, run messages.Ref, m bus.Messag
 	if err != nil {
 		return e, err
 	}
+	return st.decodeRecords(ctx, run, m, e)
+}
+
+// decodeRecords adds the records of a message of a log to its entry, of which the head was read.
+func (st *Store) decodeRecords(ctx context.Context, run messages.Ref, m bus.Message, e record.Entry) (_ record.Entry, err error) {
 	body := m.Data
 	if ref := m.Header.Get(headerBlob); ref != "" {
 		if body, err = st.getBlob(ctx, run, ref); err != nil {

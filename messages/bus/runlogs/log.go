@@ -249,7 +249,7 @@ func (st *Store) endOnly(ctx context.Context, run messages.Ref, m bus.Message) (
 	if err != nil || e.Head.Phase != record.PhaseFinished {
 		return e, err
 	}
-	return st.decodeEntry(ctx, run, m)
+	return st.decodeRecords(ctx, run, m, e)
 }
 
 // lookup asks a stream for one message.
