@@ -389,7 +389,7 @@ func shred(t *testing.T, s *stand, postgres func() string) {
 	if got := call(t, s.env, "status", run.Run, "--tenant", "acme"); got.code == 0 {
 		t.Errorf("the run: %+v", got)
 	}
-	if got := call(t, s.env, "keys", "status"); !strings.Contains(got.stdout, "the key of tenant acme was destroyed on ") {
+	if got := call(t, s.env, "keys", "status"); !strings.Contains(got.stdout, "the key of tenant acme was destroyed at ") {
 		t.Errorf("keys: %+v", got)
 	}
 	eventually(t, "the audit knows of the erasure", func() bool {

@@ -253,18 +253,19 @@ func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (e
 	if err != nil {
 		return err
 	}
-	if !o.Has("control") || fields["control"] != nil && string(fields["control"]) != `""` {
+	field := o.Keyed()
+	if field == "" || fields[field] != nil && string(fields[field]) != `""` {
 		return nil
 	}
-	id, err := q.control()
+	id, err := q.key()
 	if err == nil && id != "" {
-		fields["control"], err = json.Marshal(id)
+		fields[field], err = json.Marshal(id)
 	}
 	return err
 }
 
-// control is the id of a decision by the header that makes it safe to repeat.
-func (q *query) control() (string, error) {
+// key is the id of a request by the header that makes it safe to repeat.
+func (q *query) key() (string, error) {
 	key := q.r.Header.Get(control.HeaderIdempotency)
 	switch {
 	case key == "":

@@ -34,6 +34,11 @@ func TestSchedules(t *testing.T) {
 	if h.do("POST", "/v1/schedules/nightly/resume", "", 200, &st); st.Schedule.Paused || st.Last == nil || st.Last.Run != submitted.ID {
 		t.Errorf("%+v", st)
 	}
+	for range 2 { // also while the run that it has made has not ended
+		if h.do("POST", "/v1/schedules/nightly/run", "", 202, &submitted, "Idempotency-Key", "once"); submitted.ID != "once" {
+			t.Errorf("with a key it is the run %q", submitted.ID)
+		}
+	}
 	h.do("GET", "/v1/schedules/nightly", "", 404, nil, "Longshore-Tenant", "other")
 	h.do("PUT", "/v1/schedules/other", `{"name":"nightly","every":"1h","task":{"input":"hi"}}`, 400, nil)
 	h.do("DELETE", "/v1/schedules/nightly", "", 200, nil)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -138,11 +140,18 @@ func getLog(ctx context.Context, q *query, r control.LogRequest) (any, error) {
 }
 
 func runSchedule(ctx context.Context, q *query, r control.ScheduleRun) (any, error) {
-	run, err := q.api.cfg.Client.Schedules().Run(ctx, r.ScheduleRef)
-	if err != nil {
-		return nil, err
+	if r.ID == "" {
+		r.ID = messages.NewID(time.Now()) // so that a lost answer leaves one run
 	}
-	return control.Submitted{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusQueued}, nil
+	request, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode a request: %w", err)
+	}
+	o := control.Of(control.SubjectScheduleRun)
+	if _, err := q.api.cfg.Client.Ask(ctx, o, request); err != nil {
+		return nil, overHTTP(o, err)
+	}
+	return control.Submitted{Tenant: r.Tenant, ID: r.ID, Status: messages.StatusQueued}, nil
 }
 
 const (

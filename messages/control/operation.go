@@ -484,6 +484,19 @@ func (o *Operation) Signed() bool {
 	return o.Has("by") && where != inQuery
 }
 
+// Keyed is the field that the header Idempotency-Key fills in when the request leaves it empty; empty: there is none.
+func (o *Operation) Keyed() string {
+	for field := range o.fields() {
+		if where, name := o.place(field); where == inHeader && name == HeaderIdempotency {
+			return field
+		}
+	}
+	if o.Has("control") {
+		return "control"
+	}
+	return ""
+}
+
 // Has reports whether the request has a field of this name.
 func (o *Operation) Has(field string) bool {
 	_, ok := o.fields()[field]

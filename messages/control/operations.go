@@ -563,8 +563,9 @@ func schedules() []Operation {
 			Subject: SubjectScheduleRun, Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true,
 			Failures: failures(noPlan(), conflict(ErrNotRun, "The last run has not ended and the schedule skips then, or the task was refused.")),
 			ID:       "runSchedule", Tag: "schedules", Summary: "Submit the task of a schedule now", Needs: Operate, Method: "POST", Path: oneSchedule + "/run",
-			Text:  "Also while it is paused. While its last run has not ended, `overlap` decides.",
-			Shows: Submitted{}, Status: 202, Location: oneRun, Fields: map[string]string{"id": "none"},
+			Text:    "Also while it is paused. While its last run has not ended, `overlap` decides.",
+			Headers: list(Parameter{Name: HeaderIdempotency, Text: "Becomes the id of the run: with the same key it is one run."}),
+			Shows:   Submitted{}, Status: 202, Location: oneRun, Fields: map[string]string{"id": "header:" + HeaderIdempotency},
 		},
 	}
 }

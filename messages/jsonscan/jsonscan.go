@@ -1,6 +1,7 @@
 // Package jsonscan passes over JSON in memory and makes nothing of it: [Valid] checks it, [Members] finds what an object has. It is for
 // readers of many messages that need a few short fields of each. It accepts what encoding/json accepts, and keeps nothing of its input.
-// [github.com/longshore-run/longshore/messages/strict] is for what others write. It links only the standard library.
+// [github.com/longshore-run/longshore/messages/strict] is for what others write; it reads texts and numbers with [Plain] and [Number]. It links only the
+// standard library.
 package jsonscan
 
 import (
@@ -62,7 +63,7 @@ func value(data []byte, i, depth int) (end int, ok bool) {
 	case 'n':
 		return literal(data, i, "null")
 	default:
-		return number(data, i)
+		return Number(data, i)
 	}
 }
 
@@ -128,7 +129,7 @@ func elements(data []byte, i, depth int) (end int, ok bool) {
 
 // text reads a string from behind its first quote.
 func text(data []byte, i int) (end int, ok bool) {
-	for i = plain(data, i); i < len(data); i = plain(data, i) {
+	for i = Plain(data, i); i < len(data); i = Plain(data, i) {
 		switch data[i] {
 		case '"':
 			return i + 1, true
@@ -143,8 +144,8 @@ func text(data []byte, i int) (end int, ok bool) {
 	return i, false
 }
 
-// plain is the place of the next quote, backslash or control character. It looks at eight bytes at a time.
-func plain(data []byte, i int) int {
+// Plain returns the place of the next quote, backslash or control character from i on, or the end. It looks at eight bytes at a time.
+func Plain(data []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(data); i += 8 {
 		w := binary.LittleEndian.Uint64(data[i:])
@@ -181,7 +182,8 @@ func escape(data []byte, i int) (end int, ok bool) {
 	}
 }
 
-func number(data []byte, i int) (end int, ok bool) {
+// Number returns where the number ends that begins at i. If there is none, ok is false and end is where it breaks off.
+func Number(data []byte, i int) (end int, ok bool) {
 	if is(data, i, '-') {
 		i++
 	}

@@ -2,11 +2,12 @@ package strict
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/longshore-run/longshore/messages/jsonscan"
 )
 
 // space skips white space.
@@ -200,15 +201,16 @@ func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 
 // number reads the text of a number. It is a part of the input.
 func (d *decoder) number() ([]byte, error) {
-	start, digits := d.pos, true
-	for ; isNumber(d.peek()) || d.peek() == '+' || d.peek() == '.' || d.peek()|0x20 == 'e'; d.pos++ {
-		digits = digits && d.peek() >= '0' && d.peek() <= '9'
+	end, ok := jsonscan.Number(d.data, d.pos)
+	if ok && end < len(d.data) {
+		c := d.data[end]
+		ok = !isNumber(c) && c != '+' && c != '.' && c|0x20 != 'e'
 	}
-	n := d.data[start:d.pos]
-	if plain := digits && (n[0] != '0' || len(n) == 1); !plain && !json.Valid(n) {
-		d.pos = start
-		return nil, d.invalid()
+	if !ok {
+		return nil, d.invalid() // at its beginning
 	}
+	n := d.data[d.pos:end]
+	d.pos = end
 	return n, nil
 }
 
@@ -218,9 +220,7 @@ func (d *decoder) text() ([]byte, error) {
 	start := d.pos
 	var out []byte // what was read up to start, once there was an escape
 	for {
-		for d.pos < len(d.data) && d.data[d.pos] >= ' ' && d.data[d.pos] != '"' && d.data[d.pos] != '\\' {
-			d.pos++
-		}
+		d.pos = jsonscan.Plain(d.data, d.pos)
 		read := d.data[start:d.pos]
 		if out != nil {
 			out = append(out, read...)

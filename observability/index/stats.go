@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ func (x *Index) Stats(ctx context.Context, req control.StatsRequest) (control.Ru
 }
 
 func (x *Index) stats(ctx context.Context, req control.StatsRequest, from source) (control.RunStats, error) {
-	stats := control.RunStats{By: req.By, Total: control.RunGroup{Statuses: map[messages.Status]int{}}}
+	stats := control.RunStats{By: req.By, Total: newGroup("").result()}
 	err := x.answer(ctx, &stats.IndexLag, func(ctx context.Context, t *tx) error {
 		if req.By == control.StatsByTool {
 			tools, err := t.tools(ctx, &req, from)
@@ -38,14 +39,17 @@ func (x *Index) stats(ctx context.Context, req control.StatsRequest, from source
 		if len(groups) > control.MaxRunGroups {
 			groups, stats.More = groups[:control.MaxRunGroups], true
 		}
-		for i := range groups {
-			addGroup(&stats.Total, &groups[i])
+		total := newGroup("")
+		for _, g := range groups {
+			total.merge(g)
+			if req.By != "" {
+				stats.Groups = append(stats.Groups, g.result())
+			}
 		}
-		if req.By == "" && len(groups) == 1 {
-			stats.Total = groups[0]
-		} else if req.By != "" {
-			stats.Groups = groups
+		if req.By != "" {
+			total.sum.took = nil // each group has its own
 		}
+		stats.Total = total.result()
 		return nil
 	})
 	return stats, err
@@ -91,9 +95,21 @@ type sums struct {
 	code   messages.Code
 }
 
-// groups adds up the runs that fit.
-func (t *tx) groups(ctx context.Context, req *control.StatsRequest, from source) ([]control.RunGroup, error) {
-	each, took := map[sums]*control.RunGroup{}, map[string]times{}
+// group is what the runs with a key amount to.
+type group struct {
+	key      string
+	sum      tally
+	statuses map[messages.Status]int
+	codes    map[messages.Code]int
+}
+
+func newGroup(key string) *group {
+	return &group{key: key, sum: tally{took: times{}}, statuses: map[messages.Status]int{}, codes: map[messages.Code]int{}}
+}
+
+// groups adds up the runs that fit, and returns the groups in order.
+func (t *tx) groups(ctx context.Context, req *control.StatsRequest, from source) ([]*group, error) {
+	all, seen := map[string]*group{}, map[sums]bool{}
 	err := t.addUp(ctx, req, from, runSums(), func(scan func(...any) error) (cell, func() error, error) {
 		var (
 			of     cell
@@ -108,91 +124,65 @@ func (t *tx) groups(ctx context.Context, req *control.StatsRequest, from source)
 				return nil
 			}
 			in := sums{key(req.By, &of), of.status, of.code}
-			g := each[in]
-			if g == nil {
-				if len(each) == maxSums {
-					return nil
-				}
-				g = &control.RunGroup{}
-				each[in] = g
+			if !seen[in] && len(seen) == maxSums {
+				return nil
 			}
-			s.addTo(g)
-			if took[in.key] == nil {
-				took[in.key] = times{}
+			seen[in] = true
+			g := all[in.key]
+			if g == nil {
+				g = newGroup(in.key)
+				all[in.key] = g
 			}
 			if ms != nil {
-				took[in.key][timeBucket(*ms)]++
+				s.took = times{timeBucket(*ms): 1}
 			}
-			return took[in.key].addPacked(packed)
+			g.add(in, &s)
+			return g.sum.took.addPacked(packed)
 		}, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*control.RunGroup{}
-	for of, g := range each {
-		g.Statuses = map[messages.Status]int{of.status: g.Runs}
-		if of.status == messages.StatusFailed {
-			g.Codes = map[messages.Code]int{of.code: g.Runs}
-		}
-		if all[of.key] == nil {
-			all[of.key] = &control.RunGroup{Statuses: map[messages.Status]int{}}
-		}
-		addGroup(all[of.key], g)
-	}
-	for k, g := range all {
-		g.P50, g.P95 = took[k].rank(50), took[k].rank(95)
-	}
-	out := make([]control.RunGroup, 0, len(all))
-	for k, g := range all {
-		g.Key = k
-		out = append(out, *g)
-	}
-	slices.SortFunc(out, func(a, b control.RunGroup) int {
+	return slices.SortedFunc(maps.Values(all), func(a, b *group) int {
 		if span, _ := spanOf(req.By); span > 0 {
-			return cmp.Compare(b.Key, a.Key)
+			return cmp.Compare(b.key, a.key)
 		}
-		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Key, b.Key))
-	})
-	return out, nil
+		return cmp.Or(cmp.Compare(b.sum.runs, a.sum.runs), cmp.Compare(a.key, b.key))
+	}), nil
 }
 
-// addTo adds what runs amount to, but for their times, to a group.
-func (t *tally) addTo(g *control.RunGroup) {
-	g.Runs += int(t.runs)
-	g.Steps += t.steps
-	g.ModelCalls += t.modelCalls
-	g.ToolCalls += t.toolCalls
-	g.ToolErrors += t.toolErrors
-	g.Tokens += t.tokens
-	g.Cost += t.cost
-	g.Unpriced += int(t.unpriced)
+// add adds runs that have a status and a code.
+func (g *group) add(of sums, s *tally) {
+	g.sum.add(s, 1)
+	g.statuses[of.status] += int(s.runs)
+	if of.status == messages.StatusFailed {
+		g.codes[of.code] += int(s.runs)
+	}
 }
 
-// addGroup adds b to a, but for its times.
-func addGroup(a, b *control.RunGroup) {
-	a.Runs += b.Runs
-	a.Steps += b.Steps
-	a.ModelCalls += b.ModelCalls
-	a.ToolCalls += b.ToolCalls
-	a.ToolErrors += b.ToolErrors
-	a.Tokens += b.Tokens
-	a.Cost += b.Cost
-	a.Unpriced += b.Unpriced
-	for s, n := range b.Statuses {
-		a.Statuses[s] += n
+// merge adds the runs of another group.
+func (g *group) merge(of *group) {
+	g.sum.add(&of.sum, 1)
+	for s, n := range of.statuses {
+		g.statuses[s] += n
 	}
-	for c, n := range b.Codes {
-		if a.Codes == nil {
-			a.Codes = map[messages.Code]int{}
-		}
-		a.Codes[c] += n
+	for c, n := range of.codes {
+		g.codes[c] += n
 	}
-	a.SuccessRate = nil
-	if ended := a.Statuses[messages.StatusCompleted] + a.Statuses[messages.StatusFailed]; ended > 0 {
-		rate := float64(a.Statuses[messages.StatusCompleted]) / float64(ended)
-		a.SuccessRate = &rate
+}
+
+// result is the group as the API tells it.
+func (g *group) result() control.RunGroup {
+	t := &g.sum
+	out := control.RunGroup{
+		Key: g.key, Runs: int(t.runs), Statuses: g.statuses, Codes: g.codes, Steps: t.steps, ModelCalls: t.modelCalls, ToolCalls: t.toolCalls,
+		ToolErrors: t.toolErrors, Tokens: t.tokens, Cost: t.cost, Unpriced: int(t.unpriced), P50: t.took.rank(50), P95: t.took.rank(95),
 	}
+	if completed, failed := g.statuses[messages.StatusCompleted], g.statuses[messages.StatusFailed]; completed+failed > 0 {
+		rate := float64(completed) / float64(completed+failed)
+		out.SuccessRate = &rate
+	}
+	return out
 }
 
 // tools adds up how the runs that fit called tools.

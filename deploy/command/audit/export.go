@@ -180,7 +180,7 @@ func told(tenant string, e *audit.Entry) string {
 			name = t[3]
 		}
 	}
-	text := fmt.Sprintf("%s  %-8s  %6d  %-8s  %s  %s", e.At.Format(time.RFC3339), tenant, e.N, e.Kind, run, strings.TrimSpace(name+" "+about(e)))
+	text := fmt.Sprintf("%s  %-8s  %6d  %-8s  %s  %s", render.At(e.At, time.Now()), tenant, e.N, e.Kind, run, strings.TrimSpace(name+" "+about(e)))
 	return render.Visible(text) + "\n"
 }
 

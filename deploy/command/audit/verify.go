@@ -120,7 +120,7 @@ func verdict(s *audit.Summary, known bool) string {
 		fmt.Fprintf(&b, "%d more are not signed yet: an auditor is at work, or was killed and will write them again\n", s.Pending)
 	}
 	if s.Head.N > 0 {
-		fmt.Fprintf(&b, "newest head: %d:%s of %s, EVENTS up to %d\nsigned by %s\n", s.Head.N, s.Head.Hash, s.Head.At.Format(time.RFC3339), s.Head.Position, s.Head.Key)
+		fmt.Fprintf(&b, "newest head: %d:%s of %s, EVENTS up to %d\nsigned by %s\n", s.Head.N, s.Head.Hash, render.At(s.Head.At, time.Now()), s.Head.Position, s.Head.Key)
 		if !known {
 			b.WriteString("This key was not checked: give the one that you trust with --public-key.\n")
 		}

@@ -24,7 +24,11 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The zone of the process is another one than that in which times are stored.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("", 2*60*60)
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	patience = time.Minute

@@ -307,7 +307,7 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 		if n := len(s.Last); n > 0 {
 			last = string(s.Last[n-1])
 		}
-		table.Row(s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), last, why)
+		table.Row(s.Tenant, s.ID, render.At(s.Since, time.Now()), last, why)
 	}
 	if err := table.Flush(); err != nil {
 		return err

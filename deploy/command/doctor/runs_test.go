@@ -147,6 +147,9 @@ func TestStrandedRuns(t *testing.T) {
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "--fix") || !strings.Contains(out, "lost") || strings.Contains(out, "person") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if first := strings.Split(out, "\n")[1]; !strings.Contains(first, "+02:00 ") {
+		t.Errorf("the time of a run is not in the zone of the process: %s", first)
+	}
 	// There is no worker to repair them.
 	out, err = runDoctor(t, environ, "runs", "--older", "0s", "--fix", "--wait", "0s")
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "is a worker running") {

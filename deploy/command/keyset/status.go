@@ -98,7 +98,7 @@ func (s *status) print(cmd *cobra.Command) error {
 	}
 	for _, one := range s.Tenants {
 		if one.Key == "" {
-			if err := render.Write(cmd.OutOrStdout(), fmt.Sprintf("the key of tenant %s was destroyed on %s\n", one.Tenant, one.Destroyed.UTC().Format(time.DateOnly))); err != nil {
+			if err := render.Write(cmd.OutOrStdout(), fmt.Sprintf("the key of tenant %s was destroyed at %s\n", one.Tenant, render.At(one.Destroyed, time.Now()))); err != nil {
 				return err
 			}
 		}

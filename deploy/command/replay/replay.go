@@ -107,7 +107,7 @@ func verdict(r *control.RunCheck) string {
 	var b strings.Builder
 	if d := r.Difference; d != nil {
 		fmt.Fprintf(&b, "different at step %d, entry %d, %s, after %d that are the same\n  recorded: %s\n  today:    %s\n",
-			d.Step, d.Seq, d.At.Format(time.RFC3339), r.Decisions, render.Visible(d.Recorded), render.Visible(d.Planned))
+			d.Step, d.Seq, render.At(d.At, time.Now()), r.Decisions, render.Visible(d.Recorded), render.Visible(d.Planned))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "the same %s\n", render.Count(int64(r.Decisions), "decision"))
@@ -121,13 +121,13 @@ func verdict(r *control.RunCheck) string {
 func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	var b strings.Builder
 	line := func(at time.Time, verb, format string, args ...any) {
-		fmt.Fprintf(&b, "  %s  %-8s %s\n", at.UTC().Format("15:04:05.000"), verb, render.Visible(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "  %s  %-8s %s\n", render.Clock(at, time.Now()), verb, render.Visible(fmt.Sprintf(format, args...)))
 	}
 	kept := ""
 	if s.Kept {
 		kept = ", kept of the run that was forked"
 	}
-	fmt.Fprintf(&b, "step %d · %s%s\n", s.Step, s.At.UTC().Format(time.RFC3339), kept)
+	fmt.Fprintf(&b, "step %d · %s%s\n", s.Step, render.At(s.At, time.Now()), kept)
 	if saw := s.Saw; saw != nil {
 		line(s.At, "saw", "%s, %d bytes, tools: %s", render.Count(int64(saw.Messages), "message"), saw.Bytes, strings.Join(saw.Tools, ", "))
 		for _, m := range saw.Full {

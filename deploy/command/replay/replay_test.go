@@ -28,7 +28,11 @@ import (
 	"github.com/longshore-run/longshore/worker/replay"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The zone of the process is another one than that in which times are stored.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("", 2*60*60)
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long a test waits for what must come.
 const patience = time.Minute
@@ -216,6 +220,10 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, stdout)
 		}
 	}
+	if head, _, _ := strings.Cut(stdout, "\n"); !strings.HasSuffix(head, "+02:00") {
+		t.Errorf("the time of a step is not in the zone of the process: %s", head)
+	}
+	stepped := stdout
 	stdout, _, err = h.command("replay", "one", "-o", "json", "--full")
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +232,9 @@ func TestReplay(t *testing.T) {
 	var last replay.Step
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || len(lines) != 3 || last.Step != 3 || len(last.Saw.Full) != last.Saw.Messages {
 		t.Errorf("%d lines, %+v, %v", len(lines), last, err)
+	}
+	if clock := last.At.In(time.Local).Format("15:04:05.000"); !strings.Contains(stepped, "  "+clock+"  saw ") || !strings.Contains(lines[2], `"at":"`+last.At.UTC().Format(time.RFC3339Nano)+`"`) {
+		t.Errorf("%s is not in %s, or JSON has not UTC: %s", clock, stepped, lines[2])
 	}
 	if stdout, _, err := h.command("replay", "one", "--check", "-o", "json"); err != nil || !strings.Contains(stdout, `"unchecked":0}`) {
 		t.Errorf("%q %v", stdout, err)

@@ -206,7 +206,7 @@ func (m memories) writeItem(w io.Writer, it *memory.Item) error {
 	table := render.NewTable(w)
 	table.Row("created", created(it, m.Options.Now()))
 	if !it.Expires.IsZero() {
-		table.Row("expires", it.Expires.Local().Format(time.DateTime))
+		table.Row("expires", render.At(it.Expires, m.Options.Now()))
 	}
 	for _, row := range [][2]string{{"scope", scopeOf(it)}, {"source", sourceOf(it)}, {"tags", render.Visible(strings.Join(it.Tags, ", "))}, {"vector", render.Visible(it.Model)}} {
 		if row[1] != "" && row[1] != "-" {

@@ -1,6 +1,11 @@
 package render_test
 
 import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,5 +31,35 @@ func TestTimesOfWhyAreLocal(t *testing.T) {
 	}
 	if got := render.Why(y, now.UTC()); got != y.Text {
 		t.Errorf("in UTC: %s", got)
+	}
+}
+
+// Commands write times with At and Clock, so that all are in the zone of the process: no command gives them a form of its own, but for those that
+// are not about when something was.
+func TestOneFormOfTimes(t *testing.T) {
+	t.Parallel()
+	own := []string{
+		"dispatcher/cli/render/at.go",
+		"dispatcher/cli/render/line.go",       // the time at which a line is written
+		"dispatcher/cli/top/picture.go",       // now
+		"dispatcher/cli/catalog/schedules.go", // in the zone of the schedule
+		"deploy/command/prices.go",            // the date of a file
+	}
+	form := regexp.MustCompile(`\.Format\((time\.|")|\.(UTC|Local)\(\)\.(Format|String)\(`)
+	root := os.DirFS("../../..")
+	for _, dir := range []string{"dispatcher/cli", "deploy/command"} {
+		err := fs.WalkDir(root, dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			data, err := fs.ReadFile(root, name)
+			if found := form.Find(data); slices.Contains(own, name) != (found != nil) {
+				t.Errorf("%s: a time has the form %q; own: %v", name, found, slices.Contains(own, name))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

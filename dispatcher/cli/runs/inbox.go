@@ -59,7 +59,7 @@ func (c decisions) inbox() *cobra.Command {
 				if err := c.writeInbox(cmd, &s, letters, more); err != nil {
 					return err
 				}
-				return render.Write(cmd.ErrOrStderr(), behindNote(lag))
+				return render.Write(cmd.ErrOrStderr(), behindNote(lag, c.Options.Now()))
 			})
 		},
 	}

@@ -130,7 +130,7 @@ func (c runs) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) 
 	if err != nil {
 		return err
 	}
-	return render.Write(cmd.ErrOrStderr(), listNote(list.Found, len(list.Runs), list.Forgotten, f)+behindNote(list.IndexLag))
+	return render.Write(cmd.ErrOrStderr(), listNote(list.Found, len(list.Runs), list.Forgotten, f)+behindNote(list.IndexLag, c.Options.Now()))
 }
 
 // listNote says what the list does not show.

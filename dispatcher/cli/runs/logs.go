@@ -82,7 +82,7 @@ const maxLogValue = 400
 // logLine formats an entry on one line for people. Its origin is untrusted, so control characters are escaped.
 func (c runs) logLine(e *logentry.LogEntry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s:", e.Timestamp.In(c.Options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)
+	fmt.Fprintf(&b, "%s %s %s:", render.Clock(e.Timestamp, c.Options.Now()), strings.ToUpper(string(e.Level)), e.Component)
 	if e.Step > 0 {
 		b.WriteString(" step " + strconv.Itoa(e.Step) + ":")
 	}

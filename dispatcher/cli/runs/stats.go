@@ -45,7 +45,7 @@ func (c runs) stats() *cobra.Command {
 				if err := writeStats(cmd.OutOrStdout(), stats); err != nil {
 					return err
 				}
-				return render.Write(cmd.ErrOrStderr(), behindNote(stats.IndexLag))
+				return render.Write(cmd.ErrOrStderr(), behindNote(stats.IndexLag, c.Options.Now()))
 			})
 		},
 	}
@@ -56,14 +56,14 @@ func (c runs) stats() *cobra.Command {
 }
 
 // behindNote says what an answer of the index does not know yet.
-func behindNote(lag control.IndexLag) string {
+func behindNote(lag control.IndexLag, now time.Time) string {
 	if lag.Behind == 0 {
 		return ""
 	}
 	if lag.AsOf == nil {
 		return fmt.Sprintf("without the last %s: the index is behind\n", render.Count(int64(lag.Behind), "event"))
 	}
-	return fmt.Sprintf("without the last %s: the index is behind, as of %s\n", render.Count(int64(lag.Behind), "event"), lag.AsOf.Local().Format(time.DateTime))
+	return fmt.Sprintf("without the last %s: the index is behind, as of %s\n", render.Count(int64(lag.Behind), "event"), render.At(*lag.AsOf, now))
 }
 
 func writeStats(w io.Writer, stats *control.RunStats) error {
