@@ -34,7 +34,6 @@ type Tail struct {
 	Bus    *Bus
 	Stream string
 	Filter string
-	Also   []string                 // further filters; then the server checks no permission for them
 	Start  jetstream.ConsumerConfig // where to begin: its deliver policy
 	Strict bool                     // a stream that ends before last is an error: ErrAhead. Else it is waited for
 	Room   int                      // for messages that its caller has not taken yet; beyond it begins anew
@@ -212,12 +211,7 @@ func (t *Tail) create(ctx context.Context) error {
 		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
 	}
 	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, in.Sub.Subject, t.Filter
-	subject := "CONSUMER.CREATE." + t.Stream + "." + name
-	if len(t.Also) > 0 {
-		cfg.FilterSubject, cfg.FilterSubjects = "", append([]string{t.Filter}, t.Also...)
-	} else {
-		subject += "." + t.Filter
-	}
+	subject := "CONSUMER.CREATE." + t.Stream + "." + name + "." + t.Filter
 	cfg.AckPolicy, cfg.MaxDeliver, cfg.MemoryStorage, cfg.Replicas = jetstream.AckNonePolicy, 1, true, 1
 	cfg.FlowControl, cfg.IdleHeartbeat, cfg.InactiveThreshold = true, heartbeat, 10*heartbeat
 	req := struct {

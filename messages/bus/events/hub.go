@@ -47,9 +47,9 @@ const hubLinger = 30 * time.Second
 // NewHub returns a hub; it serves once Run does.
 func (st *Store) NewHub() *Hub { return st.newHub(bus.EveryEvent) }
 
-func (st *Store) newHub(filter string, also ...string) *Hub {
+func (st *Store) newHub(filter string) *Hub {
 	return &Hub{
-		Linger: hubLinger, from: st, tail: bus.Tail{Filter: filter, Also: also, Strict: true, Room: bus.FollowRoom},
+		Linger: hubLinger, from: st, tail: bus.Tail{Filter: filter, Strict: true, Room: bus.FollowRoom},
 		wanted: make(chan struct{}, 1), ready: make(chan struct{}),
 		watchers: map[messages.Ref]map[*hubTail]struct{}{},
 	}
