@@ -54,7 +54,7 @@ func (st *Store) newHub(filter string, also ...string) *Hub {
 }
 
 // Run follows the events while there are watchers, until ctx ends. Watchers that are left then get ctx's cause. It begins to follow at
-// once: an error says that it may not.
+// once: an error says that it may not. Once it did, it waits for the server as long as that is away.
 func (h *Hub) Run(ctx context.Context) error {
 	err := h.serve(ctx)
 	h.end(err)
@@ -78,6 +78,7 @@ func (h *Hub) serve(ctx context.Context) error {
 			t.Close()
 			return err
 		}
+		h.tail.Patient = true // the process has begun: an outage must not end it
 		h.begin()
 		if err := h.follow(ctx, t); err != nil {
 			return err
