@@ -198,6 +198,31 @@ func TestAHubAtRestOutlivesAnOutage(t *testing.T) {
 	}
 }
 
+// A watcher whose stream lost what it has had gets what comes then, although it has lower sequences.
+func TestHubOfAStreamThatWasMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	h, _ := openHub(t, b)
+	run := bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 3)...)
+	next := uint64(0)
+	for e, err := range h.Watch(bustest.Context(t), run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next++; e.Number() != next {
+			t.Fatalf("event %d came after %d", e.Number(), next-1)
+		}
+		if next == 3 {
+			makeEventsAgain(t, nc)
+			bustest.PublishRaw(t, nc, run, bustest.Event(run, 4, messages.EventRunFinished))
+		}
+	}
+	if next != 4 {
+		t.Errorf("%d events, want 4", next)
+	}
+}
+
 // signals is a log that says that something was logged.
 type signals struct{ c chan struct{} }
 
