@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -307,5 +308,44 @@ func TestShareEventsOfSeveralStreams(t *testing.T) {
 	}
 	if len(seen) != 100 {
 		t.Errorf("%d events", len(seen))
+	}
+}
+
+// Ends that come from many streams at once and are taken slowly, one at a time, are taken once each by two dispatchers: none waits for
+// its turn beyond the ack wait, after which the other has it too.
+func TestEndsOfManyStreamsAreTakenOnce(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenDivided(t, 8)
+	ctx, cancel := context.WithCancel(bustest.Context(t))
+	defer cancel()
+	const ends, slow = 1200, 12 * time.Millisecond
+	for i := range ends {
+		run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
+		bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventRunFinished))
+	}
+	var mu sync.Mutex
+	taken, again := map[messages.Ref]bool{}, 0
+	take := func(ctx context.Context, e events.RunEnd) error {
+		mu.Lock()
+		if taken[e.Run] {
+			again++
+		}
+		if taken[e.Run] = true; len(taken) == ends {
+			cancel()
+		}
+		mu.Unlock()
+		return bus.Pause(ctx, slow)
+	}
+	var dispatchers sync.WaitGroup
+	for range 2 {
+		dispatchers.Go(func() {
+			if err := events.New(b).RunEnds(ctx, take); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dispatchers.Wait()
+	if len(taken) != ends || again > 0 {
+		t.Errorf("%d of %d ends were taken, and %d of them again", len(taken), ends, again)
 	}
 }

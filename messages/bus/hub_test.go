@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -187,3 +188,92 @@ func TestEndingIsHeardEarly(t *testing.T) {
 	hear(true)
 	hear(true)
 }
+
+// A watcher that comes to a hub at rest while NATS is away waits for it, for longer than one request is tried: the hub ends its process.
+func TestAHubAtRestOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	servers := bustest.Start(t)
+	tried := make(chan struct{}, 1)
+	const budget = 200 * time.Millisecond
+	b, nc := bustest.Open(t, servers, bus.Config{Answer: 50 * time.Millisecond, Budget: budget, Log: slog.New(signals{tried})})
+	js := bustest.NewJetStream(t, nc)
+	h := events.New(b).NewHub()
+	h.Linger = time.Millisecond
+	runHub(t, h)
+	ctx, run := bustest.Context(t), bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventRunFinished))
+	for _, err := range h.Watch(ctx, run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for following(t, js) > 0 {
+		if ctx.Err() != nil {
+			t.Fatal("the hub follows for no watcher")
+		}
+	}
+	servers.StopNATS()
+	watched := make(chan error, 1)
+	go func() {
+		var failure error
+		for _, err := range h.Watch(ctx, run) {
+			failure = err
+		}
+		watched <- failure
+	}()
+	for began := time.Now(); time.Since(began) < 3*budget; {
+		select {
+		case <-tried:
+		case err := <-watched:
+			t.Fatalf("the watch ended while NATS was away: %v", err)
+		}
+	}
+	if err := servers.StartNATS(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-watched; err != nil {
+		t.Error(err)
+	}
+}
+
+// A watcher whose stream lost what it has had gets what comes then, although it has lower sequences.
+func TestHubOfAStreamThatWasMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, nc := bustest.OpenNew(t)
+	h, _ := openHub(t, b)
+	run := bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 3)...)
+	next := uint64(0)
+	for e, err := range h.Watch(bustest.Context(t), run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next++; e.Number() != next {
+			t.Fatalf("event %d came after %d", e.Number(), next-1)
+		}
+		if next == 3 {
+			makeEventsAgain(t, nc)
+			bustest.PublishRaw(t, nc, run, bustest.Event(run, 4, messages.EventRunFinished))
+		}
+	}
+	if next != 4 {
+		t.Errorf("%d events, want 4", next)
+	}
+}
+
+// signals is a log that says that something was logged.
+type signals struct{ c chan struct{} }
+
+func (signals) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s signals) Handle(context.Context, slog.Record) error {
+	select {
+	case s.c <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (s signals) WithAttrs([]slog.Attr) slog.Handler { return s }
+
+func (s signals) WithGroup(string) slog.Handler { return s }

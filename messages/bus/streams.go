@@ -192,6 +192,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 			stream, err = js.Stream(ctx, want.Name)
 		}
 	}
+	if noSpace(err) {
+		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
 	if err != nil {
 		return fmt.Errorf("set up stream %s: %w", want.Name, err)
 	}

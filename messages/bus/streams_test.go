@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -138,5 +139,15 @@ func TestInspectorWithoutAges(t *testing.T) {
 		if s, err := i.Stream(bustest.Context(t), name); err != nil || s.Wrong != nil {
 			t.Errorf("%s: %v, %v", name, err, s.Wrong)
 		}
+	}
+}
+
+// A server whose disk has no room for what a stream reserves says in vain what it lacks: the error says what to do.
+func TestSetupWithoutRoom(t *testing.T) {
+	t.Parallel()
+	nc := bustest.Connect(t, bustest.Start(t))
+	err := bus.Setup(bustest.Context(t), nc, bus.Streams{LogsMaxBytes: 1 << 60})
+	if !errors.Is(err, bus.ErrNoSpace) || !strings.Contains(err.Error(), bus.StreamLogs) {
+		t.Errorf("got %v, want ErrNoSpace of %s", err, bus.StreamLogs)
 	}
 }

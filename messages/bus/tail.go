@@ -37,6 +37,8 @@ type Tail struct {
 	Start  jetstream.ConsumerConfig // where to begin: its deliver policy
 	Strict bool                     // a stream that ends before last is an error: ErrAhead. Else it is waited for
 	Room   int                      // for messages that its caller has not taken yet; beyond it begins anew
+	// Patient: it is opened the first time however long the server is away. Else that fails after the budget of the Bus.
+	Patient bool
 
 	in       *Inbox    // nil: to be opened
 	consumed uint64    // messages of this consumer
@@ -160,8 +162,8 @@ func (t *Tail) IsOpen() bool { return t.in != nil }
 // Owes reports whether messages that were stored when the consumer was made have not come yet.
 func (t *Tail) Owes() bool { return t.consumed < t.stored }
 
-// open makes the consumer. The first must be there within the budget of the Bus; later ones are tried forever, for
-// the caller's wait has its own end.
+// open makes the consumer. The first must be there within the budget of the Bus unless the tail is Patient; later ones are tried
+// forever, for the caller's wait has its own end.
 func (t *Tail) open(ctx context.Context, until time.Time) error {
 	if t.tries > 0 {
 		wait := Backoff(t.tries)
@@ -188,7 +190,7 @@ func (t *Tail) open(ctx context.Context, until time.Time) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case !Transient(err), !t.opened && time.Since(t.since) > t.Bus.budget:
+	case !Transient(err), !t.opened && !t.Patient && time.Since(t.since) > t.Bus.budget:
 		return fmt.Errorf("follow %s: %w", t.Filter, err)
 	}
 	if t.tries&(t.tries-1) == 0 { // the 1st, 2nd, 4th and so on: an outage is no line a second

@@ -17,6 +17,9 @@ const SubjectEvents = "longshore.events"
 // MaxEventPage is how many events one page holds at most.
 const MaxEventPage = 256
 
+// maxPosition is how long a position may be: 64 sequences, each with what follows it.
+const maxPosition = 64 * 20
+
 // EventsRequest asks for stored events, in the order they were stored.
 type EventsRequest struct {
 	Tenant string     `json:"tenant,omitempty"` // default "default"
@@ -62,6 +65,10 @@ func (r *EventsRequest) Check() error {
 	}
 	if err := CheckSince(r.Since); err != nil {
 		return err
+	}
+	if len(r.Position) > maxPosition {
+		reason := fmt.Sprintf("is longer than any, which is %d bytes: continue with that of the page before", maxPosition)
+		return &messages.FieldError{Field: "position", Reason: reason}
 	}
 	if r.ID != "" {
 		return messages.Ref{Tenant: r.Tenant, Run: r.ID}.Check()

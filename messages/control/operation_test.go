@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -168,6 +169,22 @@ func TestOperationsSayWhatTheirErrorsMean(t *testing.T) {
 		about := strings.Contains(o.Path, "{") && o.Method != http.MethodPut // which makes what is not there
 		if exempt := never[o.Subject] != ""; about && missing == exempt {
 			t.Errorf("%s: %s %s declares no 404, or is exempt and does", o.Subject, o.Method, o.Path)
+		}
+	}
+}
+
+// A position is bounded: what is wrong with it is told with it, in an answer that must fit a message.
+func TestPositionOfEventsIsBounded(t *testing.T) {
+	t.Parallel()
+	longest := strings.TrimSuffix(strings.Repeat("9223372036854775807.", 64), ".")
+	if err := (&control.EventsRequest{Position: longest}).Check(); err != nil {
+		t.Errorf("the longest that there may be: %v", err)
+	}
+	for _, position := range []string{strings.Repeat("1", 1<<20), strings.Repeat("1.", 1<<20), strings.Repeat("\x00", 2000)} {
+		err := (&control.EventsRequest{Position: position}).Check()
+		field, ok := errors.AsType[*messages.FieldError](err)
+		if !ok || field.Field != "position" || len(field.Reason) > 200 {
+			t.Errorf("%d bytes: %.300v", len(position), err)
 		}
 	}
 }

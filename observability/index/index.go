@@ -358,7 +358,7 @@ func (x *Index) applyWithin(ctx context.Context, conn *sql.Conn, from, to head, 
 }
 
 // idle makes sure that the index still is where this one thinks, as nothing comes that would be applied. It returns where
-// to continue: where all events of a stream were removed, that is its end.
+// to continue: where all events that a stream had after that were removed, that is its end.
 func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (events.Position, error) {
 	at := h.at()
 	err := x.db.transaction(ctx, conn, func(t *tx) error {
@@ -376,12 +376,7 @@ func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (events.Positi
 		return at, err
 	}
 	x.last.Store(state.Last.Sum())
-	for i, first := range state.First {
-		if first <= state.Last[i] { // all of it will come
-			state.Last[i] = 0
-		}
-	}
-	return at.Max(state.Last), nil
+	return x.from.Beyond(ctx, at, &state)
 }
 
 // begin goes to another head, and gives up the rows of runs whose first event is at a position or after it: they are removed before

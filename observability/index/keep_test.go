@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
@@ -401,6 +402,33 @@ func TestRetention(t *testing.T) {
 		runs, steps := dump(t, x)
 		if len(runs) != 2 || runs["acme/waits"].ID == "" || runs["acme/young"].ID == "" || len(steps) != 2 {
 			t.Errorf("%v, steps of %d", runs, len(steps))
+		}
+	})
+}
+
+// The last events are removed before the index has them, as those of a run that is to leave nothing are: it has all that there is.
+func TestTheLastEventsAreRemoved(t *testing.T) {
+	each(t, func(t *testing.T, place func() string) {
+		h := newHarbourOf(t, 2)
+		where := place()
+		x := h.open(where)
+		stop := h.keep(x)
+		h.publish(made(acme("stays"), noon, nil)...)
+		h.caughtUp(x)
+		stop()
+		all := h.bus.Partitions(bus.StreamEvents)
+		for i := range 8 { // in each stream some
+			gone := acme(fmt.Sprintf("gone-%d", i))
+			h.publish(made(gone, noon, nil)...)
+			if err := all.Of(gone).Clear(t.Context(), gone.EventFilter()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x = h.open(where)
+		h.keep(x)
+		h.caughtUp(x)
+		if got := ids(t, x, control.RunsRequest{Limit: 100}); len(got) != 1 {
+			t.Errorf("%v", got)
 		}
 	})
 }

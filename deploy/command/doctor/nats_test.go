@@ -175,7 +175,7 @@ func TestNATS(t *testing.T) {
 			{"stream DEAD", doctor.Fail, "max_msgs_per_subject is 7, but must be -1 → change it with `nats stream edit DEAD`"},
 			{"stream TASKS", doctor.Fail, "as an earlier version made it"},
 			{"stream EVENTS", doctor.Warn, "of 1000 bytes"},
-			{"dead letters", doctor.Warn, "1 → see `longshore dead list`"},
+			{"dead letters", doctor.Warn, "1 → see `longshore dead list`, with --tenant those of another tenant and with --unaddressed those without one"},
 		}},
 		"no room left": {func(t *testing.T) string {
 			t.Helper()

@@ -95,7 +95,8 @@ func (s *store) deadLetters(context.Context) []Finding {
 	case state == nil:
 		return nil
 	case state.State.Msgs > 0:
-		return []Finding{warn("dead letters", "see `longshore dead list`, and send them again or remove them", "%d", state.State.Msgs)}
+		return []Finding{warn("dead letters", "see `longshore dead list`, with --tenant those of another tenant and with --unaddressed "+
+			"those without one, and send them again or remove them", "%d", state.State.Msgs)}
 	default:
 		return []Finding{ok("dead letters", "none")}
 	}

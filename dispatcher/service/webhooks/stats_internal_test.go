@@ -3,6 +3,8 @@ package webhooks
 import (
 	"context"
 	"log/slog"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,4 +39,44 @@ func TestStatsOfWebhooks(t *testing.T) {
 	if got, want := ws.Stats(), (Stats{Delivered: 1, Failed: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+}
+
+// busy is a Sender whose first deliveries end when it is told so; later ones arrive at once.
+type busy struct {
+	begun chan struct{}
+	end   chan struct{}
+}
+
+func (*busy) Check(*messages.Webhook) error { return nil }
+
+func (b *busy) Send(context.Context, *messages.WebhookJob) error {
+	select {
+	case b.begun <- struct{}{}:
+		<-b.end
+	default:
+	}
+	return nil
+}
+
+// A receiver has no more deliveries at once when its address is written in several ways.
+func TestDeliveriesToOneReceiverAtOnce(t *testing.T) {
+	to := &busy{make(chan struct{}, perHost), make(chan struct{})}
+	ws := New(Config{Sender: to, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	job := func(url string) webhooks.Delivery {
+		return webhooks.Delivery{WebhookJob: messages.WebhookJob{Tenant: "acme", URL: url}, Queued: time.Now(), Delivered: 1}
+	}
+	var delivering sync.WaitGroup
+	for range perHost {
+		delivering.Go(func() { ws.deliver(t.Context(), job("https://example.com/a")) })
+	}
+	for len(to.begun) < perHost {
+		runtime.Gosched()
+	}
+	for _, url := range []string{"https://example.com/b", "https://EXAMPLE.com/", "https://example.com:443/", "https://example.com./"} {
+		if _, done := ws.deliver(t.Context(), job(url)); done {
+			t.Errorf("%s was called while the receiver had %d deliveries", url, perHost)
+		}
+	}
+	close(to.end)
+	delivering.Wait()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -156,12 +157,12 @@ func (ws *Webhooks) Run(ctx context.Context) error {
 
 // deliver makes one attempt, and says when the next one is, if any.
 func (ws *Webhooks) deliver(ctx context.Context, d webhooks.Delivery) (again time.Duration, done bool) {
-	host := Host(d.URL)
-	if !ws.calling.enter(host, d.Tenant) {
+	to, host := endpoint(d.URL), Host(d.URL)
+	if !ws.calling.enter(to, d.Tenant) {
 		return jitter(min(busyHost<<min(d.Delivered, 10), maxBusyHost)), false
 	}
 	err := ws.cfg.Sender.Send(ctx, &d.WebhookJob)
-	ws.calling.leave(host, d.Tenant)
+	ws.calling.leave(to, d.Tenant)
 	if err == nil {
 		ws.sent.delivered.Add(1)
 		return 0, true
@@ -218,6 +219,15 @@ func Host(address string) string {
 		return ""
 	}
 	return u.Host
+}
+
+// endpoint is what is called at an address, however that is written.
+func endpoint(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return hosts.Endpoint(u)
 }
 
 // calls counts the webhooks that are being delivered to each host, and of each tenant. The zero value is ready.

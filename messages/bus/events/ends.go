@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	endsFetched  = 64
+	endsFetched  = 64              // of all streams together: the last of them waits for the others within the ack wait
 	endsAckWait  = 5 * time.Second // to take an end is a few publishes
 	maxEndPauses = 60
 )
@@ -48,7 +48,7 @@ func (st *Store) RunEnds(ctx context.Context, take func(context.Context, RunEnd)
 	var one sync.Mutex
 	all := st.bus.Partitions(bus.StreamEvents)
 	p := bus.Puller{
-		Bus: st.bus, Most: endsFetched,
+		Bus: st.bus, Most: max(1, endsFetched/all.Len()),
 		Config: jetstream.ConsumerConfig{
 			Durable: bus.ConsumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,

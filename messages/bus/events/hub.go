@@ -31,6 +31,7 @@ type Hub struct {
 	ready    chan struct{} // closed while it follows: what is stored from then on is given
 	follows  bool          // likewise
 	left     time.Time     // when the last watcher left; zero: none has
+	lives    int           // of the streams: a sequence of an earlier one names another message, or none
 	watchers map[messages.Ref]map[*hubTail]struct{}
 	over     error // why the hub has ended
 
@@ -56,7 +57,7 @@ func (st *Store) newHub(filter string) *Hub {
 }
 
 // Run follows the events while there are watchers, until ctx ends. Watchers that are left then get ctx's cause. It begins to follow at
-// once: an error says that it may not.
+// once: an error says that it may not. Once it did, it waits for the server as long as that is away.
 func (h *Hub) Run(ctx context.Context) error {
 	err := h.serve(ctx)
 	h.end(err)
@@ -80,6 +81,7 @@ func (h *Hub) serve(ctx context.Context) error {
 			t.Close()
 			return err
 		}
+		h.tail.Patient = true // the process has begun: an outage must not end it
 		h.begin()
 		if err := h.follow(ctx, t); err != nil {
 			return err
@@ -100,8 +102,9 @@ func (h *Hub) follow(ctx context.Context, t *across) error {
 		m, err := t.Next(ctx, time.Now().Add(h.Linger))
 		switch {
 		case errors.Is(err, bus.ErrNothing):
-		case errors.Is(err, bus.ErrAhead): // watchers know what they have had of the events that are there now
+		case errors.Is(err, bus.ErrAhead): // a stream lost its end, or was made again: watchers know by its number what they have had
 			t.Close()
+			h.renew()
 			t = h.reader(jetstream.DeliverAllPolicy)
 		case err != nil:
 			return err
@@ -157,6 +160,13 @@ func (h *Hub) rest() bool {
 	return true
 }
 
+// renew has watchers forget the sequences that they have read up to.
+func (h *Hub) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lives++
+}
+
 func (h *Hub) give(run messages.Ref, m bus.TailMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +175,7 @@ func (h *Hub) give(run messages.Ref, m bus.TailMessage) {
 			continue
 		}
 		select {
-		case w.in <- m:
+		case w.in <- given{m, h.lives}:
 		default:
 			w.stalled = true
 			h.stalls.Add(1)
@@ -210,7 +220,7 @@ func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Ev
 
 func (h *Hub) join(run messages.Ref) *hubTail {
 	w := &hubTail{
-		hub: h, run: run, in: make(chan bus.TailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
+		hub: h, run: run, in: make(chan given, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
 		behind: true,
 	}
 	h.mu.Lock()
@@ -219,7 +229,7 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 		close(w.ended)
 		return w
 	}
-	w.follows = h.ready
+	w.follows, w.life = h.ready, h.lives
 	if !h.follows {
 		select {
 		case h.wanted <- struct{}{}:
@@ -233,18 +243,26 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 	return w
 }
 
+// given is a message that the hub had from a life of the streams.
+type given struct {
+	bus.TailMessage
+
+	life int
+}
+
 // hubTail is the source of one watcher. It belongs to one goroutine, but for what the hub gives it.
 type hubTail struct {
 	hub     *Hub
 	run     messages.Ref
 	follows <-chan struct{} // closed once the hub follows, which it does while there is this watcher
-	in      chan bus.TailMessage
+	in      chan given
 	ended   chan struct{}
 	lagged  chan struct{} // closed when the hub gives no more, because in was full
 	stalled bool          // likewise; the hub's lock holds for it and lagged
 
 	behind bool // what is stored after last is to be read
 	last   uint64
+	life   int               // of the stream that has last
 	ready  []bus.TailMessage // was read and is to be given
 }
 
@@ -306,11 +324,14 @@ func (w *hubTail) Next(ctx context.Context, until time.Time) (bus.TailMessage, e
 		}
 		select {
 		case m := <-w.in:
-			if m.Seq <= w.last {
+			if m.life > w.life {
+				w.last, w.life = 0, m.life
+			}
+			if m.life < w.life || m.Seq <= w.last {
 				continue
 			}
 			w.last, m.Pending = m.Seq, 0
-			return m, nil
+			return m.TailMessage, nil
 		case <-w.lagged:
 			w.catchUp()
 		case <-timer:
@@ -337,8 +358,18 @@ func (w *hubTail) over(ctx context.Context) error {
 	return fmt.Errorf("watch %s: %w", w.run, w.hub.over)
 }
 
+// current forgets what was read of an earlier life of the stream.
+func (w *hubTail) current() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	if w.hub.lives > w.life {
+		w.last, w.life = 0, w.hub.lives
+	}
+}
+
 // read takes one page of what is stored after last.
 func (w *hubTail) read(ctx context.Context) error {
+	w.current()
 	p := bus.Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: bus.PageBytes}
 	err := w.hub.from.bus.Retry(ctx, func(ctx context.Context) error {
 		w.ready = w.ready[:0]

@@ -29,6 +29,25 @@ func (s *State) Empty() bool {
 	return true
 }
 
+// Beyond is a position once the streams were asked what follows it: of a stream that has nothing after it, its end in a state that was
+// asked for before. The last messages were removed then, those of a run that was erased for example.
+func (st *Store) Beyond(ctx context.Context, at Position, s *State) (Position, error) {
+	out := at.Max(make(Position, len(s.Last)))
+	for i, name := range st.bus.Partitions(bus.StreamEvents).Names() {
+		if at.At(i) >= s.Last[i] {
+			continue
+		}
+		_, follows, err := st.bus.Stream(name).Get(ctx, bus.Lookup{Seq: at.At(i) + 1, Next: bus.EveryEvent})
+		if err != nil {
+			return at, fmt.Errorf("look at %s: %w", name, err)
+		}
+		if !follows {
+			out[i] = s.Last[i]
+		}
+	}
+	return out, nil
+}
+
 // Streams is how many streams EVENTS is in.
 func (st *Store) Streams() int { return st.bus.Partitions(bus.StreamEvents).Len() }
 
