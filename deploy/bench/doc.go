@@ -20,6 +20,9 @@
 // in the sum, and how far the index was behind when the last run ended. The part "idle", which is measured only alone, prints what processes
 // use that have nothing to do.
 //
+// With -replicas the servers are so many in one process that replicate each stream, and with -partitions logs, events and tasks are divided, for the
+// parts "whole" and "throughput". Each process is connected to one of the servers.
+//
 // The part "memory" stores the subjects of runs and nothing else, a million of them, and measures what NATS holds of them. It is measured
 // only alone, as "idle" is.
 //

@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/bench/measure"
 	"github.com/longshore-run/longshore/deploy/bench/stage"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 func main() {
@@ -49,6 +50,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env stage
 		"long runs to file.long1000 and of the wide ones to file.wide1000")
 	sealed := flags.Bool("encrypt", false, "encrypt what is stored, as a fleet with a keyset does")
 	bundles := flags.Bool("bundles", false, "publish events that come together as one message, as workers with LONGSHORE_EVENT_BUNDLES do")
+	replicas := flags.Int("replicas", 1, "copies of each stream, on so many NATS servers in one process: for -only whole and -only throughput")
+	partitions := flags.Int("partitions", 1, "how many streams there are of logs, events and tasks each, as of `longshore init --partitions`: likewise. The floor of the throughput has one")
 	rounds := flags.Int("rounds", 0, "rounds of the throughput and its floor (default 3, with -short 1)")
 	runs := flags.Int("runs", 0, "runs of each round, and of the retention (default 5000, with -short 2000)")
 	warmup := flags.Int("warmup", 0, "runs before the first that counts (default 1000, with -short 256)")
@@ -65,6 +68,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env stage
 	}
 	if *only != "" && !slices.Contains(parts(), *only) {
 		return fmt.Errorf("-only: %q is not one of %s", *only, strings.Join(parts(), ", "))
+	}
+	if *replicas != 1 && *replicas != 3 && *replicas != 5 {
+		return errors.New("-replicas must be 1, 3 or 5")
+	}
+	if *partitions < 1 || *partitions > bus.MaxPartitions {
+		return fmt.Errorf("-partitions must be from 1 to %d", bus.MaxPartitions)
+	}
+	if env.Replicas, env.Partitions = *replicas, *partitions; (*replicas > 1 || *partitions > 1) && *only != partWhole && *only != partThroughput {
+		return fmt.Errorf("-replicas and -partitions need -only %s or -only %s", partWhole, partThroughput)
 	}
 	if *sealed {
 		if err := stage.Encrypt(); err != nil {

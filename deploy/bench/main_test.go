@@ -170,6 +170,36 @@ func TestMeasure(t *testing.T) {
 	nothingLeft(t)
 }
 
+// A fleet on a cluster with its streams divided does the same, and each process sees all of it.
+func TestDivided(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	env := testEnv()
+	env.Replicas, env.Partitions = 3, 2
+	for _, part := range []string{partWhole, partThroughput} {
+		var out bytes.Buffer
+		if err := measureParts(t.Context(), tinyPlan(), part, "", &out, env); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lines(t, out.Bytes()) {
+			switch l["name"] {
+			case "whole":
+				if l["replicas"] != 3.0 || l["partitions"] != 2.0 || l["dispatcherMessagesFromServerPerRun"].(float64) < 17 || l["auditMessagesFromServerPerRun"].(float64) < 17 {
+					t.Errorf("the dispatcher or the auditor did not get each event: %v", l)
+				}
+			case "throughput":
+				if l["replicas"] != 3.0 || l["partitions"] != 2.0 || l["appendsPerRun"] != 6.0 || l["eventsPerRun"].(float64) < 12 {
+					t.Errorf("a run is not the workload: %v", l)
+				}
+			case "floor":
+				if l["replicas"] != 3.0 || l["partitions"] != 1.0 || l["throughputOfFloor"].(float64) <= 0 {
+					t.Errorf("the floor was not measured, undivided: %v", l)
+				}
+			}
+		}
+	}
+	nothingLeft(t)
+}
+
 // Each subject that a run leaves takes some 100 bytes, so bundles show.
 func TestMemory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
@@ -259,6 +289,9 @@ func TestFlags(t *testing.T) {
 		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, fairness, submit, admission, whole, long, wide, fleet, retention, memory, growth, idle`},
 		{[]string{"-retained", "200,100"}, `-retained: "200,100" must be numbers that increase, such as 1000,5000`},
 		{[]string{"-calls", "0"}, "-calls must be at least 1"},
+		{[]string{"-only", "whole", "-replicas", "2"}, "-replicas must be 1, 3 or 5"},
+		{[]string{"-only", "whole", "-partitions", "65"}, "-partitions must be from 1 to 64"},
+		{[]string{"-only", "latency", "-partitions", "4"}, "-replicas and -partitions need -only whole or -only throughput"},
 		{[]string{"throughput"}, `unexpected argument "throughput"`},
 		{[]string{"-fast"}, "flag provided but not defined: -fast"},
 	} {

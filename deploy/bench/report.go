@@ -93,6 +93,8 @@ type costs struct {
 	BytesOut    float64 `json:"bytesFromServerPerRun"`
 	PeakMB      float64 `json:"workPeakResidentMb"`
 	Redis       string  `json:"redis"`
+	Replicas    int     `json:"replicas"`
+	Partitions  int     `json:"partitions"`
 }
 
 func newCosts(p plan, c cost) costs {
@@ -102,7 +104,7 @@ func newCosts(p plan, c cost) costs {
 		WorkCPU: per(c.work.CPUSeconds * 1e6), ServersCPU: per(c.servers.CPUSeconds * 1e6), RedisCPU: per(c.servers.RedisSeconds * 1e6),
 		MessagesIn: per(float64(c.traffic.InMsgs)), MessagesOut: per(float64(c.traffic.OutMsgs)),
 		BytesIn: per(float64(c.traffic.InBytes)), BytesOut: per(float64(c.traffic.OutBytes)),
-		PeakMB: measure.Megabytes(c.peakMemory), Redis: c.redisName,
+		PeakMB: measure.Megabytes(c.peakMemory), Redis: c.redisName, Replicas: c.replicas, Partitions: c.partitions,
 	}
 }
 

@@ -21,6 +21,8 @@ type cost struct {
 	traffic    measure.Traffic // of the connection of the worker or the floor
 	peakMemory uint64
 	redisName  string
+	replicas   int
+	partitions int
 }
 
 // cpuSeconds are those of all processes but the driver.
@@ -109,7 +111,9 @@ func (b *bench) sample(ctx context.Context, on *stage.Stage) (stage.Shape, error
 }
 
 func (b *bench) throughputFloor(ctx context.Context, s stage.Shape, profile string) (c cost, err error) {
-	on, err := b.env.Open(ctx, b.dir, measure.Suffixed(profile, ".floor.servers"))
+	env := b.env
+	env.Partitions = 1 // what the same costs undivided
+	on, err := env.Open(ctx, b.dir, measure.Suffixed(profile, ".floor.servers"))
 	if err != nil {
 		return c, err
 	}
@@ -171,6 +175,6 @@ func (b *bench) watch(ctx context.Context, on *stage.Stage, work *measure.Proces
 	return cost{
 		span: f.At(all).Sub(f.At(b.plan.Warmup)), ended: b.plan.Runs, runs: all,
 		work: to.work.Minus(from.work), servers: to.servers.Minus(from.servers), traffic: to.traffic.Minus(from.traffic),
-		peakMemory: to.work.PeakBytes, redisName: on.Ready.Redis,
+		peakMemory: to.work.PeakBytes, redisName: on.Ready.Redis, replicas: max(1, on.Env.Replicas), partitions: max(1, on.Env.Partitions),
 	}, nil
 }

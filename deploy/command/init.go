@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -13,11 +15,17 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
+// divisible is what --divide names, and the streams that have it.
+func divisible() map[string]string {
+	return map[string]string{"logs": bus.StreamRuns, "events": bus.StreamEvents, "queue": bus.StreamTasks}
+}
+
 // maxNATSConfig bounds a file of a configuration, in bytes.
 const maxNATSConfig = 1 << 20
 
 type initFlags struct {
 	partitions int
+	divide     []string
 	move       bool
 	config     string
 	json       *bool
@@ -41,7 +49,8 @@ func (p *Process) initCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.initialize(cmd, &f) },
 	}
 	set := cmd.Flags()
-	set.IntVar(&f.partitions, "partitions", 0, fmt.Sprintf("in how many streams logs are, and events, and the queue: 1 to %d; 0: as it is, 1 in a new fleet", bus.MaxPartitions))
+	set.IntVar(&f.partitions, "partitions", 0, fmt.Sprintf("in how many streams logs are, and events, and the queue, or those of --divide: 1 to %d; 0: as it is, 1 in a new fleet", bus.MaxPartitions))
+	set.StringSliceVar(&f.divide, "divide", nil, "divide only these, and leave the others whole: logs, events, queue (default all)")
 	set.BoolVar(&f.move, "move", false, "change the number in a fleet that exists, if no log, event or task is stored")
 	set.StringVar(&f.config, "nats-config", "", "print this file with the permissions for the streams")
 	f.json = render.OutputFlag(cmd)
@@ -52,8 +61,16 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 	if f.partitions < 0 || f.partitions > bus.MaxPartitions {
 		return render.Usagef("--partitions: must be 0 to %d", bus.MaxPartitions)
 	}
+	want := bus.Streams{Partitions: f.partitions}
+	for _, kind := range f.divide {
+		stream, ok := divisible()[kind]
+		if !ok || f.partitions == 0 {
+			return render.Usagef("--divide: %q must be logs, events or queue, and needs --partitions", kind)
+		}
+		want.Divide = append(want.Divide, stream)
+	}
 	if f.config != "" {
-		return f.permissions(cmd)
+		return f.permissions(cmd, want)
 	}
 	if err := settings.NeedNATS(p.Environ(), "the streams of a fleet are made on its NATS server"); err != nil {
 		return err
@@ -71,7 +88,9 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 		return err
 	}
 	defer nc.Close()
-	if err := f.setup(cmd, nc, s.Streams()); err != nil {
+	settled := s.Streams()
+	settled.Partitions, settled.Divide = want.Partitions, want.Divide
+	if err := f.setup(cmd, nc, settled); err != nil {
 		return err
 	}
 	division, err := bus.FindDivision(cmd.Context(), nc)
@@ -84,7 +103,7 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 		}
 		return all
 	}
-	made := initialized{Partitions: division[bus.StreamRuns], Streams: names(bus.StreamRuns), Events: names(bus.StreamEvents), Queue: names(bus.StreamTasks)}
+	made := initialized{Partitions: slices.Max(slices.Collect(maps.Values(division))), Streams: names(bus.StreamRuns), Events: names(bus.StreamEvents), Queue: names(bus.StreamTasks)}
 	if *f.json {
 		return render.WriteJSON(cmd, made, p.raw())
 	}
@@ -95,21 +114,20 @@ func (p *Process) initialize(cmd *cobra.Command, f *initFlags) error {
 
 // initialized is what the command writes as JSON.
 type initialized struct {
-	Partitions int      `json:"partitions"`
-	Streams    []string `json:"streams"` // with the logs of runs
-	Events     []string `json:"events"`  // the streams with events
-	Queue      []string `json:"queue"`   // with tasks
+	Partitions int      `json:"partitions"` // of what is divided
+	Streams    []string `json:"streams"`    // with the logs of runs
+	Events     []string `json:"events"`     // the streams with events
+	Queue      []string `json:"queue"`      // with tasks
 }
 
 // setup makes the streams, and first removes those of another number if that was asked for.
 func (f *initFlags) setup(cmd *cobra.Command, nc *nats.Conn, want bus.Streams) error {
-	want.Partitions = f.partitions
 	if f.move && f.partitions > 0 {
 		is, err := bus.FindDivision(cmd.Context(), nc)
 		if err != nil {
 			return err
 		}
-		if is.Differs(f.partitions) {
+		if is.Differs(want) {
 			if err := bus.Redivide(cmd.Context(), nc); err != nil {
 				return fmt.Errorf("divide the streams anew: %w", err)
 			}
@@ -122,12 +140,12 @@ func (f *initFlags) setup(cmd *cobra.Command, nc *nats.Conn, want bus.Streams) e
 }
 
 // permissions prints a configuration for so many streams.
-func (f *initFlags) permissions(cmd *cobra.Command) error {
+func (f *initFlags) permissions(cmd *cobra.Command, want bus.Streams) error {
 	config, err := render.ReadFile(cmd, f.config, maxNATSConfig)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(cmd.OutOrStdout(), bus.DividePermissions(string(config), f.partitions)); err != nil {
+	if _, err := fmt.Fprint(cmd.OutOrStdout(), bus.DividePermissions(string(config), want)); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

@@ -43,10 +43,17 @@ func TestInit(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(0, "in RUNS, events in EVENTS.", "--partitions", "1", "--move")
+	run(1, "EVENTS is in 1 streams, not in 2", "--partitions", "2", "--divide", "events")
+	run(0, "Tasks are in TASKS, logs of runs in RUNS, events in EVENTS_0, EVENTS_1.", "--partitions", "2", "--divide", "events", "--move")
+	run(0, `"partitions":2`, "-o", "json")
+	run(0, "Tasks are in TASKS_0, TASKS_1, logs of runs in RUNS, events in EVENTS_0, EVENTS_1.", "--partitions", "2", "--divide", "events,queue", "--move")
+	run(2, `"tasks" must be logs, events or queue`, "--partitions", "2", "--divide", "tasks")
+	run(2, "needs --partitions", "--divide", "events")
 
 	config := filepath.Join(t.TempDir(), "longshore.conf")
 	if err := os.WriteFile(config, []byte(`allow: [ "runs.*.*.log" ]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(0, `allow: [ "part.4.*.runs.*.*.log" ]`, "--partitions", "4", "--nats-config", config)
+	run(0, `allow: [ "runs.*.*.log" ]`, "--partitions", "4", "--divide", "events", "--nats-config", config)
 }

@@ -38,8 +38,17 @@ type Config struct {
 	// Key encrypts the files of the JetStream store. A store that was in the clear is encrypted when it is opened; one that is
 	// encrypted must be opened with its key. Default: in the clear.
 	Key string
+	// Cluster has the NATS server replicate with others. Default: it stands alone.
+	Cluster *Cluster
 	// Log gets the NATS server's warnings and errors. Default: they are discarded.
 	Log *slog.Logger
+}
+
+// Cluster is the part of a NATS server in a cluster. Start does not wait for the others.
+type Cluster struct {
+	Name   string   // of this server. The others have different ones
+	Addr   string   // host:port for the others
+	Routes []string // host:port of each server; its own may be among them
 }
 
 // withDefaults returns the checked Config with every field set but Dir.

@@ -3,6 +3,7 @@ package embedded
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -13,6 +14,9 @@ const readyTimeout = 5 * time.Second
 
 // anyPort is the server's word for a port that the system picks.
 const anyPort = -1
+
+// clusterName is that of each cluster: which servers are in one is what their routes say.
+const clusterName = "embedded"
 
 // StartNATS starts the server again that StopNATS stopped, on the same address and with the same streams.
 // It does nothing while the server runs.
@@ -74,6 +78,16 @@ func (s *Servers) natsOptions() (*server.Options, error) {
 	}
 	if s.config.Key != "" {
 		opts.JetStreamKey, opts.JetStreamCipher = s.config.Key, server.AES
+	}
+	if c := s.config.Cluster; c != nil {
+		host, port, err := splitAddr("Cluster.Addr", c.Addr)
+		if err != nil {
+			return nil, err
+		}
+		opts.ServerName, opts.Cluster = c.Name, server.ClusterOpts{Name: clusterName, Host: host, Port: port}
+		for _, addr := range c.Routes {
+			opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: addr})
+		}
 	}
 	if opts.DontListen {
 		return opts, nil

@@ -30,7 +30,7 @@ func TestPermissionsOfPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(fleet, []byte(bus.DividePermissions(string(text), n)), 0o600); err != nil {
+	if err := os.WriteFile(fleet, []byte(bus.DividePermissions(string(text), bus.Streams{Partitions: n})), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g := startGuardedBy(t, config)

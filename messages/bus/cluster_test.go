@@ -56,7 +56,7 @@ func startServers(tb testing.TB) []*server.Server {
 		}
 		s, err := server.NewServer(&server.Options{
 			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
-			JetStream: true, StoreDir: tb.TempDir(), Routes: routes,
+			JetStream: true, StoreDir: tb.TempDir(), Routes: routes, NoSublistCache: true, // as deploy/nats has it
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: addr.Port, PoolSize: -1},
 		})
 		if err != nil {

@@ -144,20 +144,17 @@ func narrowIntake(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// DividePermissions returns a NATS configuration whose users may do with n partitions of each stream that can be divided what they may do with
+// DividePermissions returns a NATS configuration whose users may do with the partitions of each stream that is to be divided what they may do with
 // the stream. What they may do with EVENTS as a whole stays, for a fleet of an earlier version has it so.
-func DividePermissions(config string, n int) string {
-	if n <= 1 {
-		return config
-	}
+func DividePermissions(config string, want Streams) string {
 	return regexp.MustCompile(`"[^"\n]*"`).ReplaceAllStringFunc(config, func(s string) string {
 		tokens := strings.Split(strings.Trim(s, `"`), ".")
-		if published := dividedSubjects(tokens, n); published != nil {
+		if published := dividedSubjects(tokens, want); published != nil {
 			return `"` + strings.Join(published, `", "`) + `"`
 		}
 		for _, stream := range divisible() {
-			at := slices.Index(tokens, stream)
-			if at < 0 || tokens[0] != "$JS" {
+			at, n := slices.Index(tokens, stream), want.partitions(stream)
+			if at < 0 || tokens[0] != "$JS" || n <= 1 {
 				continue
 			}
 			each := make([]string, n, n+1)
@@ -174,10 +171,15 @@ func DividePermissions(config string, n int) string {
 	})
 }
 
-// dividedSubjects are those on which users publish to n partitions who publish on a subject to the stream; nil: it is none of a stream that can
+// dividedSubjects are those on which users publish to partitions who publish on a subject to the stream; nil: it is none of a stream that is to
 // be divided.
-func dividedSubjects(tokens []string, n int) []string {
+func dividedSubjects(tokens []string, want Streams) []string {
 	subject := strings.Join(tokens, ".")
+	stream := map[string]string{"runs": StreamRuns, "events": StreamEvents, "sched": StreamTasks, "tasks": StreamTasks}[tokens[0]]
+	n := want.partitions(stream)
+	if stream == "" || n <= 1 {
+		return nil
+	}
 	in := strings.Replace(PartitionSubject("", 0, n), ".0.", ".*.", 1)
 	switch {
 	case subject == "runs.*.*.log", tokens[0] == "sched":

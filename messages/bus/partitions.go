@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -196,14 +197,22 @@ func runOf(subject string) messages.Ref {
 // Division says of each stream that can be divided in how many it is; one that does not exist is not in it.
 type Division map[string]int
 
-// Differs reports whether a stream is in another number of streams than n.
-func (d Division) Differs(n int) bool {
-	for _, is := range d {
-		if is != n {
+// Differs reports whether a stream is in another number of streams than it is to be in.
+func (d Division) Differs(want Streams) bool {
+	for stream, is := range d {
+		if n := want.partitions(stream); n > 0 && n != is {
 			return true
 		}
 	}
 	return false
+}
+
+// partitions is in how many a stream that can be divided is to be; 0: as it is.
+func (s Streams) partitions(stream string) int {
+	if s.Partitions > 0 && len(s.Divide) > 0 && !slices.Contains(s.Divide, stream) {
+		return 1
+	}
+	return s.Partitions
 }
 
 // divisible are the streams that can be several, by the run that a message belongs to. The first of them says how many a new fleet has.
@@ -246,20 +255,27 @@ func FindDivision(ctx context.Context, nc *nats.Conn) (Division, error) {
 }
 
 // divide is the division that Setup makes, of the one there is. Another number than was asked for is a *PartitionsError, but of a stream beside
-// that of the logs which is whole: so it was in earlier versions, and it stays so.
+// that of the logs which is whole, if it was not named: so it was in earlier versions, and it stays so.
 func (s Streams) divide(ctx context.Context, nc *nats.Conn) (Division, error) {
 	if s.Partitions < 0 || s.Partitions > MaxPartitions {
 		return nil, fmt.Errorf("a fleet can have 1 to %d streams of a kind, not %d", MaxPartitions, s.Partitions)
+	}
+	for _, stream := range s.Divide {
+		if !slices.Contains(divisible(), stream) {
+			return nil, fmt.Errorf("%s cannot be divided, but %s can", stream, strings.Join(divisible(), ", "))
+		}
 	}
 	d, err := FindDivision(ctx, nc)
 	if err != nil {
 		return nil, err
 	}
 	for _, stream := range divisible() {
-		if has := d[stream]; has > 0 && s.Partitions > 0 && s.Partitions != has && (has > 1 || stream == StreamRuns) {
-			return nil, &PartitionsError{stream, has, s.Partitions}
+		has, want := d[stream], s.partitions(stream)
+		stays := has == 1 && len(s.Divide) == 0 && stream != StreamRuns
+		if has > 0 && want > 0 && want != has && !stays {
+			return nil, &PartitionsError{stream, has, want}
 		}
-		d[stream] = cmp.Or(d[stream], s.Partitions, d[divisible()[0]], 1)
+		d[stream] = cmp.Or(has, want, d[divisible()[0]], 1)
 	}
 	return d, nil
 }

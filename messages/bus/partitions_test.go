@@ -167,6 +167,59 @@ func TestSetupOfPartitions(t *testing.T) {
 	}
 }
 
+// One kind of stream can be divided alone: each run works in the whole ones and in its part, a dispatcher that starts keeps it so, and what
+// was named is never left whole without a word.
+func TestDivideOne(t *testing.T) {
+	for _, divided := range []string{bus.StreamRuns, bus.StreamEvents, bus.StreamTasks} {
+		nc := bustest.Connect(t, bustest.Start(t))
+		want := bus.Streams{Partitions: 3, Divide: []string{divided}}
+		if err := bus.Setup(bustest.Context(t), nc, want); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := bustest.OpenOver(t, nc, bus.Config{})
+		for _, stream := range []string{bus.StreamRuns, bus.StreamEvents, bus.StreamTasks} {
+			n := 1
+			if stream == divided {
+				n = 3
+			}
+			if got := b.Partitions(stream).Number(); got != n {
+				t.Errorf("%s divided: %s is in %d streams, want %d", divided, stream, got, n)
+			}
+		}
+		for i := range 6 {
+			run := numbered(i)
+			if _, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(run), false); err != nil {
+				t.Fatal(err)
+			}
+			bustest.MustAppend(t, bustest.Logs(b), run, 0, bustest.Step("01", 1))
+			if err := bustest.Logs(b).Open(run).Finish(bustest.Context(t), bustest.Event(run, 1, messages.EventRunFinished)); err != nil {
+				t.Fatal(err)
+			}
+			if ids, seen := bustest.IDs(t, b, run), bustest.Watched(t, b, run, time.Minute); len(ids) != 1 || len(seen) != 1 {
+				t.Errorf("%s divided: %s has the entries %v and the events %v", divided, run.Run, ids, seen)
+			}
+		}
+		for _, d := range bustest.Pull(t, b, 6) {
+			if err := d.Ack(bustest.Context(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := bustest.StreamLength(t, nc, bus.StreamTasks); n != 0 {
+			t.Errorf("%s divided: %d tasks are left", divided, n)
+		}
+		var other *bus.PartitionsError
+		for _, s := range []bus.Streams{{Partitions: 2, Divide: []string{divided}}, {Partitions: 3, Divide: []string{bus.StreamEvents, bus.StreamTasks, bus.StreamRuns}}} {
+			if err := bus.Setup(bustest.Context(t), nc, s); !errors.As(err, &other) {
+				t.Errorf("%s divided: set up as %+v: %v", divided, s, err)
+			}
+		}
+	}
+	nc := bustest.Connect(t, bustest.Start(t))
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Partitions: 2, Divide: []string{bus.StreamBlobs}}); err == nil || !strings.Contains(err.Error(), "BLOBS cannot be divided") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What is missing is made again, also after a Setup that was killed; meanwhile no process takes the rest for the whole.
 func TestPartitionsThatAreNotAllThere(t *testing.T) {
 	_, nc := bustest.OpenDivided(t, 4)
@@ -397,11 +450,20 @@ func TestDividePermissions(t *testing.T) {
 allow: [ "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS.*.runs.>", "runs.*.*.log", "tasks.>", "tasks.wake.*.*", "tasks.low.*.*", "sched.timer.>", "$JS.ACK.TASKS.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
 	want := `# RUNS
 allow: [ "$JS.API.STREAM.INFO.RUNS_0", "$JS.API.STREAM.INFO.RUNS_1", "$JS.API.STREAM.INFO.RUNS", "$JS.API.CONSUMER.CREATE.RUNS_0.*.runs.>", "$JS.API.CONSUMER.CREATE.RUNS_1.*.runs.>", "part.2.*.runs.*.*.log", "part.2.*.lanes.>", "part.2.*.tasks.>", "part.2.*.lanes.wake.*.*.*", "part.2.*.lanes.low.*.*.*", "tasks.low.*.*", "part.2.*.sched.timer.>", "$JS.ACK.TASKS_0.*.>", "$JS.ACK.TASKS_1.*.>", "tasks.low.acme.*", "$KV.RUNS.x" ]`
-	if diff := cmp.Diff(want, bus.DividePermissions(config, 2)); diff != "" {
+	if diff := cmp.Diff(want, bus.DividePermissions(config, bus.Streams{Partitions: 2})); diff != "" {
 		t.Error(diff)
 	}
-	if got := bus.DividePermissions(config, 1); got != config {
-		t.Error(got)
+	for _, as := range []bus.Streams{{}, {Partitions: 1}, {Partitions: 2, Divide: []string{bus.StreamEvents}}} {
+		if got := bus.DividePermissions(config, as); got != config {
+			t.Errorf("%+v: %s", as, got)
+		}
+	}
+	queue := strings.NewReplacer(
+		`"tasks.>"`, `"part.2.*.lanes.>", "part.2.*.tasks.>"`, `"tasks.wake.*.*"`, `"part.2.*.lanes.wake.*.*.*"`, `"sched.timer.>"`, `"part.2.*.sched.timer.>"`,
+		`"tasks.low.*.*"`, `"part.2.*.lanes.low.*.*.*", "tasks.low.*.*"`, `"$JS.ACK.TASKS.*.>"`, `"$JS.ACK.TASKS_0.*.>", "$JS.ACK.TASKS_1.*.>"`,
+	).Replace(config)
+	if diff := cmp.Diff(queue, bus.DividePermissions(config, bus.Streams{Partitions: 2, Divide: []string{bus.StreamTasks}})); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
@@ -22,11 +24,20 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// divided is a cluster of three with n streams of each kind, seen from each server. Those of one kind are led by different servers, as far as there
-// are enough; leads is how many lead one.
-func divided(b *testing.B, n int, stream string) (buses []*bus.Bus, leads int) {
+// cluster is three servers with n streams of each kind, and a client of each. The streams of the kind that is measured are led by different servers,
+// as far as there are enough.
+type cluster struct {
+	servers []*server.Server
+	buses   []*bus.Bus
+	leads   int     // servers that lead a stream of the kind
+	idle    float64 // CPU of servers and clients with nothing to do, as a share of a core
+	runs    atomic.Int64
+}
+
+func newCluster(b *testing.B, n int, stream string) *cluster {
 	b.Helper()
-	for i, s := range startServers(b) {
+	c := &cluster{servers: startServers(b)}
+	for i, s := range c.servers {
 		nc, err := bus.Connect(b.Context(), bus.ConnConfig{URL: s.ClientURL()})
 		if err != nil {
 			b.Fatal(err)
@@ -37,167 +48,237 @@ func divided(b *testing.B, n int, stream string) (buses []*bus.Bus, leads int) {
 				b.Fatal(err)
 			}
 		}
-		buses = append(buses, bustest.Reopen(b, nc))
+		c.buses = append(c.buses, bustest.Reopen(b, nc))
 	}
 	leaders := map[string]bool{}
-	for i, name := range buses[0].Partitions(stream).Names() {
-		leaders[lead(b, buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
+	for i, name := range c.buses[0].Partitions(stream).Names() {
+		leaders[lead(b, c.buses[0].Conn(), name, fmt.Sprintf("n%d", i%3))] = true
 	}
-	return buses, len(leaders)
+	c.leads = len(leaders)
+	return c
 }
 
-// BenchmarkPartitions appends the six entries of each of N runs to logs in one to four streams of a cluster of three, so many runs at once
-// for all streams together, and for each. It reports the CPU of the servers and the clients for a run, and how many servers lead.
-func BenchmarkPartitions(b *testing.B) {
-	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {2, 96}, {4, 192}, {1, 192}} {
-		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
-			n, atOnce := tc.streams, tc.atOnce
-			buses, leads := divided(b, n, bus.StreamRuns)
-			text := strings.Repeat("x", 700)
-			var next atomic.Int64
-			var all sync.WaitGroup
-			b.ResetTimer()
-			before := processor(b)
-			for g := range atOnce {
-				all.Go(func() {
-					logs := bustest.Logs(buses[g%len(buses)])
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						run, last := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}, uint64(0)
-						for step := range 6 {
-							e := bustest.Step(fmt.Sprintf("%026d", step), step+1)
-							e.Records = []record.Record{&record.CancelRequested{ID: "c", Reason: text}}
-							var err error
-							if last, err = logs.Append(b.Context(), run, last, e); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					}
-				})
+// appended is how many entries all replicated logs of a server have: each of them has been written by three servers, and answered by two.
+func (c *cluster) appended() (n uint64) {
+	for _, groups := range *c.servers[0].Raftz(&server.RaftzOptions{AccountFilter: server.DEFAULT_GLOBAL_ACCOUNT}) {
+		for _, g := range groups {
+			n += g.PIndex
+		}
+	}
+	return n
+}
+
+// load is how much work there is at a time, in all streams together.
+type load struct {
+	atOnce int // runs at once
+	rate   int // runs begun in a second; 0: as soon as another one ends
+}
+
+func (l load) String() string {
+	if l.rate > 0 {
+		return fmt.Sprintf("%d a second", l.rate)
+	}
+	return fmt.Sprintf("%d at once", l.atOnce)
+}
+
+// idleFor is how long an idle cluster is measured.
+const idleFor = 3 * time.Second
+
+// rest measures what the cluster uses with nothing to do.
+func (c *cluster) rest(b *testing.B) {
+	b.Helper()
+	before := processor(b)
+	<-time.After(idleFor)
+	c.idle = (processor(b) - before).Seconds() / idleFor.Seconds()
+}
+
+// loads are what so many streams are measured with. A fleet takes several because the leader of one is full, so what compares with one stream is as
+// much for each: so many runs at once, or so many begun in a second. With the first the cores are full, and messages that wait for a core are replicated
+// together; with the second, far below what the cores can do, they are not.
+func loads(streams, rate int) []load {
+	return slices.Compact([]load{{atOnce: 48}, {atOnce: 48 * streams}, {atOnce: 192}, {atOnce: 192, rate: rate * streams}})
+}
+
+// work is what a benchmark has done with a cluster.
+type work struct {
+	stream  string                                    // the kind of streams that it is about
+	rate    int                                       // runs begun in a second, for each stream
+	prepare func(b *testing.B, c *cluster)            // before what is measured; nil: nothing
+	run     func(own *bus.Bus, id messages.Ref) error // does one run, with one of the buses
+	follow  func(ctx context.Context, runs int)       // returns when it has seen so many runs; nil: nothing looks at them
+}
+
+// byTurns measures work with one, two and four streams by turns, three times.
+func (w work) byTurns(b *testing.B) {
+	b.Helper()
+	for round := range 3 {
+		for _, streams := range []int{1, 2, 4} {
+			b.Run(fmt.Sprintf("round %d, %d streams", round+1, streams), func(b *testing.B) {
+				c := newCluster(b, streams, w.stream)
+				if w.prepare != nil {
+					w.prepare(b, c)
+				}
+				c.rest(b)
+				for _, l := range loads(streams, w.rate) {
+					b.Run(l.String(), func(b *testing.B) { w.measure(b, c, l) })
+				}
+			})
+		}
+	}
+}
+
+// measure reports the CPU of the servers and the clients for a run, without what they use idle; how many entries of replicated logs a run took, each of
+// which may have several messages; and how many servers lead.
+func (w work) measure(b *testing.B, c *cluster, l load) {
+	b.Helper()
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	b.ResetTimer()
+	start, before, appended := time.Now(), processor(b), c.appended()
+	for g := range l.atOnce {
+		all.Go(func() {
+			for range begin {
+				id := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", c.runs.Add(1))}
+				if err := w.run(c.buses[g%len(c.buses)], id); err != nil {
+					b.Error(err)
+				}
 			}
-			all.Wait()
-			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-			b.ReportMetric(float64(leads), "leaders")
 		})
 	}
+	if w.follow != nil {
+		all.Go(func() { w.follow(b.Context(), b.N) })
+	}
+	for n := range b.N {
+		if l.rate > 0 {
+			<-time.After(time.Until(start.Add(time.Duration(n) * time.Second / time.Duration(l.rate))))
+		}
+		begin <- struct{}{}
+	}
+	close(begin)
+	all.Wait()
+	used := (processor(b) - before).Seconds() - c.idle*b.Elapsed().Seconds()
+	b.ReportMetric(used*1e6/float64(b.N), "cpu-us/run")
+	b.ReportMetric(c.idle*100, "idle-%")
+	b.ReportMetric(float64(c.appended()-appended)/float64(b.N), "appends/run")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+	b.ReportMetric(float64(c.leads), "leaders")
 }
 
-// BenchmarkPartitionsOfEvents stores the seventeen events of each of N runs in one to four streams of a cluster of three, which one feed reads, so
-// many runs at once.
+// BenchmarkPartitions appends the six entries of each of N runs to logs.
+func BenchmarkPartitions(b *testing.B) {
+	text := strings.Repeat("x", 700)
+	work{stream: bus.StreamRuns, rate: 20, run: func(own *bus.Bus, id messages.Ref) (err error) {
+		logs, last := bustest.Logs(own), uint64(0)
+		for step := range 6 {
+			e := bustest.Step(fmt.Sprintf("%026d", step), step+1)
+			e.Records = []record.Record{&record.CancelRequested{ID: "c", Reason: text}}
+			if last, err = logs.Append(b.Context(), id, last, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}.byTurns(b)
+}
+
+// BenchmarkPartitionsOfEvents stores the seventeen events of each of N runs, which one feed reads.
 func BenchmarkPartitionsOfEvents(b *testing.B) {
-	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {2, 96}, {4, 192}, {1, 192}} {
-		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
-			n, atOnce := tc.streams, tc.atOnce
-			buses, leads := divided(b, n, bus.StreamEvents)
-			text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200) + `"}`)
-			var next atomic.Int64
-			var all sync.WaitGroup
-			b.ResetTimer()
-			before := processor(b)
-			all.Go(func() {
-				read := 0
-				for f, err := range events.New(buses[0]).Feed(b.Context(), nil) {
-					if err != nil {
+	text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200) + `"}`)
+	const perRun = 17
+	var fed chan struct{}
+	work{
+		stream: bus.StreamEvents, rate: 20,
+		prepare: func(b *testing.B, c *cluster) {
+			b.Helper()
+			read := make(chan struct{}, 1024)
+			fed = read
+			var feed sync.WaitGroup
+			b.Cleanup(feed.Wait) // before the servers end
+			feed.Go(func() {
+				for f, err := range events.New(c.buses[0]).Feed(b.Context(), nil) {
+					switch {
+					case b.Context().Err() != nil:
+						return
+					case err != nil:
 						b.Error(err)
 						return
-					}
-					if f.Position > 0 {
-						read++
-					}
-					if read == 17*b.N {
-						return
+					case f.Position > 0:
+						select {
+						case read <- struct{}{}:
+						case <-b.Context().Done():
+						}
 					}
 				}
 			})
-			for g := range atOnce {
-				all.Go(func() {
-					logs := bustest.Logs(buses[g%len(buses)])
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
-						out := logs.Open(run)
-						var told []messages.Event
-						for n := range 17 {
-							e := bustest.Event(run, n+1, messages.EventStepStart)
-							e.Data = text
-							told = append(told, e)
-						}
-						out.Publish(b.Context(), 1, slices.Values(told))
-						if err := out.Flush(b.Context()); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
+		},
+		run: func(own *bus.Bus, id messages.Ref) error {
+			out := bustest.Logs(own).Open(id)
+			told := make([]messages.Event, perRun)
+			for n := range told {
+				told[n] = bustest.Event(id, n+1, messages.EventStepStart)
+				told[n].Data = text
 			}
-			all.Wait()
-			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-			b.ReportMetric(float64(leads), "leaders")
-		})
-	}
+			out.Publish(b.Context(), 1, slices.Values(told))
+			return out.Flush(b.Context())
+		},
+		follow: func(ctx context.Context, runs int) {
+			for range perRun * runs {
+				select {
+				case <-fed:
+				case <-ctx.Done():
+				}
+			}
+		},
+	}.byTurns(b)
 }
 
-// BenchmarkQueuePartitions has each of N runs submitted, taken, woken and taken again from a queue in one to four streams of a cluster of three,
-// with so many at once. It reports the CPU of the servers and the clients for a run.
+// BenchmarkQueuePartitions has each of N runs submitted, taken, acknowledged, woken, taken and acknowledged.
 func BenchmarkQueuePartitions(b *testing.B) {
-	for _, tc := range []struct{ streams, atOnce int }{{1, 48}, {2, 48}, {4, 48}, {1, 192}, {4, 192}} {
-		b.Run(fmt.Sprintf("%d streams, %d runs", tc.streams, tc.atOnce), func(b *testing.B) {
-			buses, _ := divided(b, tc.streams, bus.StreamTasks)
-			for in := range tc.streams { // a lane that is new has no leader yet
+	var tasks map[*bus.Bus]*taskqueue.Tasks
+	take := func(own *bus.Bus, l queue.Lane) error { // one message of the lane, of whichever run
+		for {
+			d, err := tasks[own].Await(b.Context(), l, time.Second)
+			if err != nil {
+				return err
+			}
+			if d != nil {
+				return d.Ack(b.Context())
+			}
+		}
+	}
+	work{
+		stream: bus.StreamTasks, rate: 20,
+		prepare: func(b *testing.B, c *cluster) {
+			b.Helper()
+			tasks = map[*bus.Bus]*taskqueue.Tasks{}
+			for _, own := range c.buses {
+				tasks[own] = bustest.Tasks(b, own)
+			}
+			for in := range c.buses[0].Partitions(bus.StreamTasks).Number() { // a lane that is new has no leader yet
 				lane, ready := queue.Lane{Priority: messages.PriorityNormal, Tenant: "acme", Partition: in}, false
 				for !ready && b.Context().Err() == nil {
 					ready = true
-					for _, own := range buses {
-						for _, err := range bustest.Tasks(b, own).Take(b.Context(), lane, 1) {
+					for _, t := range tasks {
+						for _, err := range t.Take(b.Context(), lane, 1) {
 							ready = ready && err == nil
 						}
 					}
 				}
 			}
-			var next atomic.Int64
-			var all sync.WaitGroup
-			b.ResetTimer()
-			before := processor(b)
-			for g := range tc.atOnce {
-				all.Go(func() {
-					own := buses[g%len(buses)]
-					tq, tasks := taskqueue.New(own), bustest.Tasks(b, own)
-					take := func(l queue.Lane) error { // one message of the lane, of whichever run
-						for b.Context().Err() == nil {
-							for d, err := range tasks.Take(b.Context(), l, 1) {
-								if err == nil {
-									err = d.Ack(b.Context())
-								}
-								return err
-							}
-						}
-						return b.Context().Err()
-					}
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}
-						_, err := tq.Submit(b.Context(), bustest.NewTask(run), true)
-						if err == nil {
-							err = take(bustest.LaneOf(own, run, messages.PriorityNormal))
-						}
-						if err == nil {
-							err = tq.Wake(b.Context(), run, 7)
-						}
-						if err == nil {
-							err = take(bustest.LaneOf(own, run, messages.PriorityWake))
-						}
-						if err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
+		},
+		run: func(own *bus.Bus, id messages.Ref) error {
+			tq := taskqueue.New(own)
+			if _, err := tq.Submit(b.Context(), bustest.NewTask(id), true); err != nil {
+				return err
 			}
-			all.Wait()
-			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/run")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-		})
-	}
+			if err := take(own, bustest.LaneOf(own, id, messages.PriorityNormal)); err != nil {
+				return err
+			}
+			if err := tq.Wake(b.Context(), id, 7); err != nil {
+				return err
+			}
+			return take(own, bustest.LaneOf(own, id, messages.PriorityWake))
+		},
+	}.byTurns(b)
 }
 
 // processor is the CPU time that this process has used.

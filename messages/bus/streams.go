@@ -68,6 +68,8 @@ type Streams struct {
 	AckWait      time.Duration // without a sign of life a task is delivered again. Default 30 s
 	// Partitions is in how many streams each of those is that can be divided: 1 to MaxPartitions. Default as it is, and 1 for new ones.
 	Partitions int
+	// Divide is which streams Partitions is for; those it leaves out are whole. Default all that can be divided.
+	Divide []string
 	// Division is that of the streams that exist: an Inspector compares with it, and Setup finds it.
 	Division Division
 }

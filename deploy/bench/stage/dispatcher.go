@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/longshore-run/longshore/deploy/bench/measure"
 	"github.com/longshore-run/longshore/deploy/fleet"
@@ -15,10 +16,11 @@ import (
 
 // DispatcherConfig is the setup of the dispatcher's process.
 type DispatcherConfig struct {
-	NATSURL string `json:"natsUrl"`
-	Index   string `json:"index"` // LONGSHORE_INDEX
-	Profile string `json:"profile,omitempty"`
-	Retain  string `json:"retain,omitempty"` // LONGSHORE_RETENTION; empty: the default
+	NATSURL  string `json:"natsUrl"`
+	Replicas int    `json:"replicas,omitempty"` // LONGSHORE_REPLICAS; 0: the default
+	Index    string `json:"index"`              // LONGSHORE_INDEX
+	Profile  string `json:"profile,omitempty"`
+	Retain   string `json:"retain,omitempty"` // LONGSHORE_RETENTION; empty: the default
 }
 
 // DispatcherReady is its answer.
@@ -47,6 +49,9 @@ func (d *dispatcherRole) Setup(ctx context.Context, args json.RawMessage) (any, 
 	}
 	var s settings.Dispatcher
 	env := append([]string{"NATS_URL=" + cfg.NATSURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0", "LONGSHORE_INDEX=" + cfg.Index, "LONGSHORE_SWEEP=24h"}, d.env.encryption()...)
+	if cfg.Replicas > 0 {
+		env = append(env, "LONGSHORE_REPLICAS="+strconv.Itoa(cfg.Replicas))
+	}
 	if cfg.Retain != "" {
 		env = append(env, "LONGSHORE_RETENTION="+cfg.Retain)
 	}

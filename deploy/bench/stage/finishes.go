@@ -13,9 +13,9 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// Finishes watches the ends of runs: one consumer of the run_finished events, for us and for the floor alike.
+// Finishes watches the ends of runs: one consumer of the run_finished events in each stream, for us and for the floor alike.
 type Finishes struct {
-	consuming jetstream.ConsumeContext
+	consuming []jetstream.ConsumeContext // one for each stream
 	want      int
 	all       chan struct{} // closed when so many have come
 
@@ -25,19 +25,25 @@ type Finishes struct {
 
 // WatchFinishes begins to count, from the first event that is stored.
 func WatchFinishes(ctx context.Context, nc *nats.Conn, want int) (*Finishes, error) {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("watch finished runs: %w", err)
-	}
-	consumer, err := js.OrderedConsumer(ctx, bus.StreamEvents, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{"events.*.*." + messages.EventRunFinished}, HeadersOnly: true,
-	})
+	streams, err := streamsOf(ctx, nc, bus.StreamEvents)
 	if err != nil {
 		return nil, fmt.Errorf("watch finished runs: %w", err)
 	}
 	f := &Finishes{want: want, all: make(chan struct{})}
-	if f.consuming, err = consumer.Consume(f.take); err != nil {
-		return nil, fmt.Errorf("watch finished runs: %w", err)
+	for _, s := range streams {
+		consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{"events.*.*." + messages.EventRunFinished}, HeadersOnly: true,
+		})
+		if err == nil {
+			var consuming jetstream.ConsumeContext
+			if consuming, err = consumer.Consume(f.take); err == nil {
+				f.consuming = append(f.consuming, consuming)
+			}
+		}
+		if err != nil {
+			f.Stop()
+			return nil, fmt.Errorf("watch finished runs: %w", err)
+		}
 	}
 	return f, nil
 }
@@ -52,7 +58,11 @@ func (f *Finishes) take(jetstream.Msg) {
 }
 
 // Stop ends the watch.
-func (f *Finishes) Stop() { f.consuming.Stop() }
+func (f *Finishes) Stop() {
+	for _, c := range f.consuming {
+		c.Stop()
+	}
+}
 
 // At is when run number n, counted from 1, had ended.
 func (f *Finishes) At(n int) time.Time {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/deploy/bench/measure"
@@ -42,13 +43,16 @@ func (e Env) OpenHallWithoutIndex(ctx context.Context, dir string) (*Hall, error
 }
 
 func (e Env) openHall(ctx context.Context, dir, profile string, index bool, retain string) (_ *Hall, err error) {
-	h := &Hall{Stage: &Stage{}, retain: retain}
+	h := &Hall{Stage: &Stage{Env: e}, retain: retain}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
 		}
 	}()
 	if err := h.serve(ctx, e, dir, measure.Suffixed(profile, ".servers")); err != nil {
+		return nil, err
+	}
+	if err := e.setup(ctx, h.Conn); err != nil { // the dispatcher keeps the streams that there are
 		return nil, err
 	}
 	if h.Index = settings.IndexNone; index {
@@ -68,7 +72,7 @@ func (e Env) openHall(ctx context.Context, dir, profile string, index bool, reta
 // startDispatcher starts the dispatcher, and returns when it serves.
 func (h *Hall) startDispatcher(ctx context.Context, profile string) (err error) {
 	var ready DispatcherReady
-	h.Dispatcher, err = measure.Spawn(ctx, RoleDispatcher, DispatcherConfig{h.Ready.NATSURL, h.Index, profile, h.retain}, &ready)
+	h.Dispatcher, err = measure.Spawn(ctx, RoleDispatcher, DispatcherConfig{h.Ready.NATSURL, h.Env.Replicas, h.Index, profile, h.retain}, &ready)
 	if err != nil {
 		return err
 	}
@@ -102,26 +106,48 @@ func (h *Hall) Close() error {
 
 // Stored is how many messages of the logs of runs are stored.
 func (s *Stage) Stored(ctx context.Context) (uint64, error) {
-	js, err := jetstream.New(s.Conn)
+	state, err := stateOf(ctx, s.Conn, bus.StreamRuns)
 	if err != nil {
 		return 0, fmt.Errorf("count the entries of logs: %w", err)
 	}
-	stream, err := js.Stream(ctx, bus.StreamRuns)
-	if err != nil {
-		return 0, fmt.Errorf("count the entries of logs: %w", err)
-	}
-	return stream.CachedInfo().State.Msgs, nil
+	return state.Msgs, nil
 }
 
-// LastEvent is the position of the newest event.
+// LastEvent is the position of the newest event: a sum, if there are several streams.
 func (s *Stage) LastEvent(ctx context.Context) (uint64, error) {
-	js, err := jetstream.New(s.Conn)
+	state, err := stateOf(ctx, s.Conn, bus.StreamEvents)
 	if err != nil {
 		return 0, fmt.Errorf("find the newest event: %w", err)
 	}
-	stream, err := js.Stream(ctx, bus.StreamEvents)
-	if err != nil {
-		return 0, fmt.Errorf("find the newest event: %w", err)
+	return state.LastSeq, nil
+}
+
+// stateOf is the sum over the streams of one kind.
+func stateOf(ctx context.Context, nc *nats.Conn, kind string) (sum jetstream.StreamState, err error) {
+	streams, err := streamsOf(ctx, nc, kind)
+	for _, s := range streams {
+		state := s.CachedInfo().State
+		sum.Msgs, sum.LastSeq = sum.Msgs+state.Msgs, sum.LastSeq+state.LastSeq
 	}
-	return stream.CachedInfo().State.LastSeq, nil
+	return sum, err
+}
+
+// streamsOf are those of one kind: several, if they are divided.
+func streamsOf(ctx context.Context, nc *nats.Conn, kind string) ([]jetstream.Stream, error) {
+	division, err := bus.FindDivision(ctx, nc)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	streams := make([]jetstream.Stream, division[kind])
+	for i := range streams {
+		name := bus.PartitionName(kind, i, len(streams))
+		if streams[i], err = js.Stream(ctx, name); err != nil {
+			return nil, fmt.Errorf("look at stream %s: %w", name, err)
+		}
+	}
+	return streams, nil
 }

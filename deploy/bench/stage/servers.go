@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 
 	"github.com/longshore-run/longshore/deploy/bench/measure"
 	"github.com/longshore-run/longshore/deploy/embedded"
@@ -14,8 +17,9 @@ import (
 
 // ServersConfig is the setup of the servers' process.
 type ServersConfig struct {
-	Dir     string `json:"dir"`
-	Profile string `json:"profile,omitempty"`
+	Dir      string `json:"dir"`
+	Replicas int    `json:"replicas"` // how many NATS servers there are, in one cluster. Default 1
+	Profile  string `json:"profile,omitempty"`
 }
 
 // ServersReady is its answer.
@@ -25,10 +29,10 @@ type ServersReady struct {
 	Redis    string `json:"redis"` // which it is
 }
 
-// serversRole runs NATS, and Redis: the real one as a child, or else the embedded double.
+// serversRole runs NATS, in a cluster all of its servers, and Redis: the real one as a child, or else the embedded double.
 type serversRole struct {
 	env     Env
-	servers *embedded.Servers
+	servers []*embedded.Servers
 	redis   *redisServer
 	profile func() error
 }
@@ -42,21 +46,64 @@ func (s *serversRole) Setup(ctx context.Context, args json.RawMessage) (any, err
 	if s.redis, err = startRedis(ctx, filepath.Join(cfg.Dir, "redis")); err != nil {
 		return nil, err
 	}
-	own := embedded.Config{Dir: cfg.Dir, NoRedis: s.redis != nil, Log: s.env.Log}
-	if s.env.keyset() != "" {
-		own.Key = storeKey
-	}
-	s.servers, err = embedded.Start(ctx, own)
-	if err != nil {
+	if err := s.startAll(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if s.profile, err = measure.Profile(cfg.Profile); err != nil {
 		return nil, err
 	}
-	if s.redis != nil {
-		return ServersReady{s.servers.NATSURL, s.redis.url, s.redis.version}, nil
+	urls := make([]string, len(s.servers))
+	for i, own := range s.servers {
+		urls[i] = own.NATSURL
 	}
-	return ServersReady{s.servers.NATSURL, s.servers.RedisURL, "miniredis (no redis-server in the PATH)"}, nil
+	ready := ServersReady{strings.Join(urls, ","), s.servers[0].RedisURL, "miniredis (no redis-server in the PATH)"}
+	if s.redis != nil {
+		ready.RedisURL, ready.Redis = s.redis.url, s.redis.version
+	}
+	return ready, nil
+}
+
+// startAll starts the NATS servers, the first of them with the double of Redis if there is no real one.
+func (s *serversRole) startAll(ctx context.Context, cfg ServersConfig) error {
+	own := embedded.Config{Dir: cfg.Dir, NoRedis: s.redis != nil, Log: s.env.Log}
+	if s.env.keyset() != "" {
+		own.Key = storeKey
+	}
+	var routes []string
+	if cfg.Replicas > 1 {
+		var err error
+		if routes, err = freeAddrs(ctx, cfg.Replicas); err != nil {
+			return err
+		}
+	}
+	for i := range max(1, cfg.Replicas) {
+		if len(routes) > 0 {
+			name := "n" + strconv.Itoa(i)
+			own.Dir, own.NoRedis = filepath.Join(cfg.Dir, name), own.NoRedis || i > 0
+			own.Log = nil // what they say while they find each other is no news
+			own.Cluster = &embedded.Cluster{Name: name, Addr: routes[i], Routes: routes}
+		}
+		started, err := embedded.Start(ctx, own)
+		if err != nil {
+			return err
+		}
+		s.servers = append(s.servers, started)
+	}
+	return nil
+}
+
+// freeAddrs are addresses of this machine that nothing listens on.
+func freeAddrs(ctx context.Context, n int) ([]string, error) {
+	addrs := make([]string, n)
+	for i := range addrs {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer func() { _ = l.Close() }() // all at once, so that each is another
+		addrs[i] = l.Addr().String()
+	}
+	return addrs, nil
 }
 
 func (*serversRole) Start(context.Context) error { return nil }
@@ -78,8 +125,8 @@ func (s *serversRole) Stop() error {
 	if s.profile != nil {
 		errs = append(errs, s.profile())
 	}
-	if s.servers != nil {
-		errs = append(errs, s.servers.Stop())
+	for _, own := range s.servers {
+		errs = append(errs, own.Stop())
 	}
 	if s.redis != nil {
 		errs = append(errs, s.redis.stop())

@@ -102,31 +102,29 @@ func ShapeOf(ctx context.Context, nc *nats.Conn, run messages.Ref) (Shape, error
 	return s, nil
 }
 
-// stored are the messages of a subject.
-func stored(ctx context.Context, nc *nats.Conn, stream, subject string) ([]*jetstream.RawStreamMsg, error) {
-	js, err := jetstream.New(nc)
+// stored are the messages of a subject in the streams of one kind.
+func stored(ctx context.Context, nc *nats.Conn, kind, subject string) ([]*jetstream.RawStreamMsg, error) {
+	streams, err := streamsOf(ctx, nc, kind)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", stream, err)
-	}
-	st, err := js.Stream(ctx, stream)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", stream, err)
-	}
-	count, err := st.Info(ctx, jetstream.WithSubjectFilter(subject))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", stream, err)
-	}
-	var total uint64
-	for _, n := range count.State.Subjects {
-		total += n
+		return nil, fmt.Errorf("read %s: %w", kind, err)
 	}
 	var out []*jetstream.RawStreamMsg
-	for seq := uint64(1); uint64(len(out)) < total; seq = out[len(out)-1].Sequence + 1 {
-		m, err := st.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
+	for _, st := range streams {
+		count, err := st.Info(ctx, jetstream.WithSubjectFilter(subject))
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", stream, err)
+			return nil, fmt.Errorf("read %s: %w", kind, err)
 		}
-		out = append(out, m)
+		left := uint64(0)
+		for _, n := range count.State.Subjects {
+			left += n
+		}
+		for seq := uint64(1); left > 0; left-- {
+			m, err := st.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", kind, err)
+			}
+			out, seq = append(out, m), m.Sequence+1
+		}
 	}
 	return out, nil
 }

@@ -28,6 +28,7 @@ const DriverName = "bench driver"
 
 // Stage is what a worker and a backend need: servers, streams, a dispatcher and its client.
 type Stage struct {
+	Env     Env              // that it was opened with
 	Dir     string           // of the servers' and the runs' files
 	Servers *measure.Process // nil when they are in this process
 	Ready   ServersReady
@@ -42,7 +43,7 @@ type Stage struct {
 // Open starts fresh servers in a folder of their own below dir, and the rest in this process. The servers write a CPU profile, if a file
 // is given. Close ends all.
 func (e Env) Open(ctx context.Context, dir, profile string) (*Stage, error) {
-	s := &Stage{}
+	s := &Stage{Env: e}
 	err := s.serve(ctx, e, dir, profile)
 	if err == nil {
 		err = s.Dispatch(ctx, e)
@@ -55,10 +56,10 @@ func (e Env) Open(ctx context.Context, dir, profile string) (*Stage, error) {
 
 // OpenServers starts fresh servers in a folder of their own below dir, and makes the streams.
 func (e Env) OpenServers(ctx context.Context, dir string) (*Stage, error) {
-	s := &Stage{Bundled: e.bundles()}
+	s := &Stage{Env: e, Bundled: e.bundles()}
 	err := s.serve(ctx, e, dir, "")
 	if err == nil {
-		err = bus.Setup(ctx, s.Conn, bus.Streams{})
+		err = e.setup(ctx, s.Conn)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -87,7 +88,7 @@ func (s *Stage) serve(ctx context.Context, e Env, dir, profile string) (err erro
 
 // startServers starts the servers on what is in their folder, and connects the driver to them.
 func (s *Stage) startServers(ctx context.Context, e Env, profile string) (err error) {
-	cfg := ServersConfig{Dir: filepath.Join(s.Dir, "servers"), Profile: profile}
+	cfg := ServersConfig{Dir: filepath.Join(s.Dir, "servers"), Replicas: e.Replicas, Profile: profile}
 	if s.Servers, err = measure.Spawn(ctx, RoleServers, cfg, &s.Ready); err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (s *Stage) Worker(slots int) WorkerConfig {
 
 // Dispatch sets up the streams and runs a dispatcher on the stage's connection.
 func (s *Stage) Dispatch(ctx context.Context, e Env) error {
-	if err := bus.Setup(ctx, s.Conn, bus.Streams{}); err != nil {
+	if err := e.setup(ctx, s.Conn); err != nil {
 		return err
 	}
 	house, err := bus.Open(ctx, s.Conn, bus.Config{Log: e.Log, Direct: true})
@@ -110,9 +111,11 @@ func (s *Stage) Dispatch(ctx context.Context, e Env) error {
 		return err
 	}
 	s.Bus = house
-	lane := queue.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
-	if err := taskqueue.New(house).MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
-		return err
+	for in := range house.Partitions(bus.StreamTasks).Number() { // the floor makes none
+		lane := queue.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
+		if err := taskqueue.New(house).MakeLane(ctx, lane.In(in), ackWait); err != nil {
+			return err
+		}
 	}
 	ring, err := e.keys(house)
 	if err != nil {
