@@ -255,6 +255,13 @@ func (l simLog) Last(ctx context.Context, run messages.Ref) (record.Entry, bool,
 	return l.p.w.log.Last(ctx, run)
 }
 
+func (l simLog) End(ctx context.Context, run messages.Ref, heard bool) (record.Entry, bool, error) {
+	if err := l.p.op("end"); err != nil {
+		return record.Entry{}, false, err
+	}
+	return l.p.w.log.End(ctx, run, heard)
+}
+
 // Queue.
 
 type simQueue struct{ p *process }

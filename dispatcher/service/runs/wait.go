@@ -6,7 +6,6 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -63,32 +62,11 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 	}
 }
 
-// endReader is a log that reads the end of a run in one request.
-type endReader interface {
-	End(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
-	EndHeard(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
-}
-
-var _ endReader = (*runlogs.Store)(nil)
-
 // end is the result of a run, which may have been heard to have ended; nil: it has not.
 func (rs *Runs) end(ctx context.Context, ref messages.Ref, heard bool) (*messages.AgentResult, error) {
-	log := rs.cfg.Controller.Log
-	read := log.Last
-	switch in, once := log.(endReader); {
-	case once && heard:
-		read = in.EndHeard
-	case once:
-		read = in.End
-	}
-	last, ok, err := read(ctx, ref)
+	last, ok, err := rs.cfg.Controller.Log.End(ctx, ref, heard)
 	if err != nil || !ok || last.Head.Phase != record.PhaseFinished {
 		return nil, err
 	}
-	if n := len(last.Records); n > 0 {
-		if f, ok := last.Records[n-1].(*record.Finished); ok {
-			return &f.Result, nil
-		}
-	}
-	return rs.ResultOf(ctx, ref, last)
+	return resultIn(&last)
 }
