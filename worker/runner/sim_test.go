@@ -995,7 +995,7 @@ func (w *world) judge(t *testing.T) {
 
 // decidedOtherwise is where a log is not what the planner decides; empty: nowhere.
 func decidedOtherwise(log *runlog.Memory, run messages.Ref) string {
-	report, err := replay.Check(log.Read(context.Background(), run, 0, runlog.Tail))
+	report, err := replay.Check(context.Background(), log.Read(context.Background(), run, 0, runlog.Tail))
 	switch {
 	case err != nil:
 		return "replay: " + err.Error()
