@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/memorylimit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -50,6 +51,13 @@ func loads() *model.Reply {
 // bounded is a runner with a budget, and the log of its runs.
 func bounded(t *testing.T, b *memorylimit.Budget, m model.Provider, ts ...tools.Tool) (*runner.Runner, *runlog.Memory) {
 	t.Helper()
+	log := &runlog.Memory{}
+	return boundedOn(t, t.TempDir(), log, nil, b, m, ts...), log
+}
+
+// boundedOn is bounded with files in a folder, on a log, with a cache or nil.
+func boundedOn(t *testing.T, dir string, log runlog.Log, cache runner.Cache, b *memorylimit.Budget, m model.Provider, ts ...tools.Tool) *runner.Runner {
+	t.Helper()
 	set, err := tools.NewSet(ts...)
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +67,12 @@ func bounded(t *testing.T, b *memorylimit.Budget, m model.Provider, ts ...tools.
 		def.Tools = append(def.Tools, tool.Spec().Name)
 	}
 	def.SetDefaults()
-	log, dir := &runlog.Memory{}, t.TempDir()
 	return runner.New(runner.Config{
-		Worker: "w", Tools: set, Model: m, Budget: b,
-		Workspace:  func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
+		Worker: "w", Tools: set, Model: m, Budget: b, Cache: cache,
+		Workspace:  func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{FileSize: 8 << 20}) },
 		Agent:      func(context.Context, string) (messages.Definition, error) { return def, nil },
 		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
-	}), log
+	})
 }
 
 // last is the newest record of the run in a log.
@@ -119,12 +126,12 @@ func TestRunBeyondItsShareEnds(t *testing.T) {
 	}
 }
 
-// take leaves nothing of a budget of 8 MiB for a run that is not its senior.
+// take leaves nothing of a budget for a run that is not its senior.
 func take(t *testing.T, b *memorylimit.Budget) (giveBack func()) {
 	t.Helper()
 	common, senior := b.Open("other", 0), b.Open("other", 0)
-	held := b.Stats().Used
-	for _, err := range []error{common.Hold(t.Context(), 4<<20-held), senior.Hold(t.Context(), 1<<20)} {
+	has := b.Stats()
+	for _, err := range []error{common.Hold(t.Context(), has.Limit-b.Share()-has.Used), senior.Hold(t.Context(), 1<<20)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -441,5 +448,119 @@ func (m crowdingAfter) Stream(context.Context, model.Request) iter.Seq2[model.De
 	return func(yield func(model.Delta, error) bool) {
 		yield(model.Delta{Reply: say(strings.Repeat("x", 256<<10))}, nil)
 		m.crowd()
+	}
+}
+
+// crowded is a log that has others take the memory when it is first read.
+type crowded struct {
+	*runlog.Memory
+
+	crowd func()
+}
+
+func (l *crowded) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	if crowd := l.crowd; crowd != nil {
+		l.crowd = nil
+		crowd()
+	}
+	return l.Memory.Read(ctx, run, after, through)
+}
+
+// A run of another worker whose state does not fit waits for memory once, wherever its state comes from, and ends at once when it is cancelled or its
+// time is over.
+func TestStateThatWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cached, cancel bool
+		deadline       time.Duration
+		want           time.Duration
+		out            runner.Outcome
+	}{
+		"from the log":      {want: 2 * time.Minute, out: runner.Return},
+		"from the cache":    {cached: true, want: 2 * time.Minute, out: runner.Return},
+		"cancelled":         {cancel: true, out: runner.Done},
+		"cached, cancelled": {cached: true, cancel: true, out: runner.Done},
+		"late":              {deadline: time.Minute, want: time.Minute, out: runner.Done},
+		"cached and late":   {cached: true, deadline: time.Minute, want: time.Minute, out: runner.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, b := time.Now(), memorylimit.New(8<<20)
+				task := messages.Task{ID: rrun.Run, Tenant: rrun.Tenant, Agent: "a", Priority: messages.PriorityNormal, Input: messages.TextInput(strings.Repeat("x", 1<<19))}
+				if c.deadline > 0 {
+					at := began.Add(c.deadline)
+					task.Deadline = &at
+				}
+				def := messages.Definition{Name: "a"}
+				def.SetDefaults()
+				mem := &runlog.Memory{}
+				records := []record.Record{&record.Started{Task: task, Agent: def, QueuedAt: began}, &record.Claimed{Claim: "other", Ticket: 7, Delivery: 1}}
+				first := record.Entry{Head: record.Follow(record.Head{}, records...), Records: records}
+				first.Head.ID, first.Head.Time = "one", began
+				seq, err := mem.Append(t.Context(), rrun, 0, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var cache runner.Cache
+				if c.cached {
+					s := &agent.State{}
+					if err := s.Apply(first.At(seq)); err != nil {
+						t.Fatal(err)
+					}
+					data, err := s.Encode()
+					if err != nil {
+						t.Fatal(err)
+					}
+					cache = garbage{seq, "one", string(data)}
+				}
+				var giveBack func()
+				log := &crowded{mem, func() { giveBack = take(t, b) }}
+				r := boundedOn(t, t.TempDir(), log, cache, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+					t.Error("the model was called")
+					return say("done"), nil
+				}))
+				ticket := rticket(1)
+				ticket.Delivered = 2
+				ended := make(chan runner.Outcome, 1)
+				go func() {
+					o, err := r.Run(t.Context(), ticket)
+					if wrong := err != nil && !errors.Is(err, runner.ErrNoMemory); wrong || (err != nil) != (c.out == runner.Return) {
+						t.Errorf("%v, %v", o, err)
+					}
+					ended <- o
+				}()
+				synctest.Wait()
+				if b.Stats().Waiting != 1 {
+					t.Errorf("%+v", b.Stats())
+				}
+				if c.cancel {
+					k := &runlog.Controller{Log: mem, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+					if _, err := k.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
+						t.Fatal(err)
+					}
+					r.Nudge(rrun)
+				}
+				if o := <-ended; o != c.out || time.Since(began) != c.want {
+					t.Errorf("%v after %s; want %v after %s", o, time.Since(began), c.out, c.want)
+				}
+				switch end := last(t, mem).(type) {
+				case *record.Finished:
+					if (end.Result.Status == messages.StatusCancelled) != c.cancel || c.out != runner.Done {
+						t.Errorf("the log ends with %+v", end)
+					}
+				case *record.Released:
+					if c.out != runner.Return {
+						t.Errorf("the log ends with %+v", end)
+					}
+				default:
+					t.Errorf("the log ends with %+v", end)
+				}
+				giveBack()
+				if got := b.Stats(); got.Used != 0 || got.Waiting != 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
 	}
 }
