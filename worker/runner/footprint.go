@@ -48,6 +48,7 @@ type footprint struct {
 	asking  int64              // what it holds during the model call that was begun last, without the reply; written by before
 	heard   replySize          // what of its reply is counted; written by before and reply
 	calling int64              // what the calls hold that are on their way; written by calls and landed
+	weights map[string]int64   // of each of them, by its id; written by calls
 	denied  *messages.RunError // it asked for more than its share; written by exceeded
 }
 
@@ -165,15 +166,19 @@ func (x *footprint) reply(ctx context.Context, bytes replySize) error {
 	return x.amid(ctx, x.asking+heldByReply*int64(x.heard))
 }
 
-// calls is before for calls of tools: it returns how many of them there is memory for, at least one.
-func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall) (int, error) {
+// calls is before for calls of tools, each of which weighs something: it returns how many of them there is memory for, at least one.
+func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall, weigh func(messages.ToolCall) int64) (int, error) {
 	if !x.counts() {
 		return len(wave), nil
+	}
+	x.weights = map[string]int64{}
+	for i := range wave {
+		x.weights[wave[i].Call.ID] = weigh(wave[i].Call)
 	}
 	for n := len(wave); ; n-- {
 		x.calling = 0
 		for i := range wave[:n] {
-			x.calling += x.cfg.Tools.Weight(wave[i].Call.Name)
+			x.calling += x.weights[wave[i].Call.ID]
 		}
 		bytes := x.rest(x.state())
 		if n == 1 {
@@ -190,9 +195,9 @@ func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall) (int, erro
 }
 
 // landed says that a call is no longer on its way. What it holds is given back with the next append.
-func (x *footprint) landed(tool string) {
+func (x *footprint) landed(call string) {
 	if x.counts() {
-		x.calling -= x.cfg.Tools.Weight(tool)
+		x.calling -= x.weights[call]
 	}
 }
 
