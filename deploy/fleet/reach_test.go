@@ -47,7 +47,7 @@ func TestAgentsReachTheMemoryThatTheyList(t *testing.T) {
 	}
 	same := func(run string) {
 		t.Helper()
-		report, err := replay.Check(client.Runs().Log(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: run}))
+		report, err := replay.Check(t.Context(), client.Runs().Log(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: run}))
 		if err != nil || report.Difference != nil || report.Decisions == 0 {
 			t.Errorf("replay of %s: %+v, %v", run, report, err)
 		}

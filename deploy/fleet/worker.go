@@ -171,7 +171,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	budget := RunBudget(s.MemoryLimit)
 	for _, name := range set.Names() {
-		if weight := set.Weight(name); weight > budget.Share() {
+		if weight := set.Weight(name, &tools.Call{}); weight > budget.Share() {
 			log.WarnContext(ctx, "calls of a tool may hold more memory than a run may have, and end their runs: lower its limit or raise LONGSHORE_MEMORY_LIMIT",
 				"tool", name, "bytes", weight, "share", budget.Share())
 		}

@@ -112,17 +112,17 @@ func TestCheckRefused(t *testing.T) {
 	_, logs := opened(t, nc)
 	run := logged(t, logs, "run", "Two.", nil)
 	for name, tt := range map[string]struct {
-		check func(iter.Seq2[record.Entry, error]) (control.RunCheck, error)
+		check func(context.Context, iter.Seq2[record.Entry, error]) (control.RunCheck, error)
 		want  string
 	}{
 		"without planners": {nil, "longshore replay run --check"},
-		"a planner that panics": {func(log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+		"a planner that panics": {func(_ context.Context, log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 			for e := range log {
 				panic(e)
 			}
 			return control.RunCheck{}, nil
 		}, "panicked"},
-		"a log that does not fold": {func(iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+		"a log that does not fold": {func(context.Context, iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 			return control.RunCheck{}, errors.New("fold entry 7: no call c1")
 		}, "fold entry 7: no call c1"},
 	} {
@@ -185,7 +185,7 @@ func TestCheckEndsWithItsCaller(t *testing.T) {
 	_, logs := opened(t, nc)
 	run := logged(t, logs, "run", "Two.", nil)
 	begun, gone, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	s := service.New(withController(t, nc, service.Config{Check: func(log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+	s := service.New(withController(t, nc, service.Config{Check: func(_ context.Context, log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 		var last error
 		for _, err := range log {
 			if last = err; err == nil {

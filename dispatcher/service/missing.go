@@ -20,20 +20,25 @@ func (s *Service) missing(ctx context.Context, body []byte, err error) error {
 	if bad != nil {
 		return err
 	}
-	known, failed := s.cfg.Logs.Ended(ctx, ref)
-	if !known && failed == nil && s.cfg.Index != nil {
-		var begun map[string]bool
-		begun, failed = s.cfg.Index.Begun(ctx, ref.Tenant, []string{ref.Run})
-		known = begun[ref.Run]
-	}
-	if failed != nil {
-		s.cfg.Log.DebugContext(ctx, "look for a run that was removed", "task_id", ref.Run, "err", failed)
-	}
-	if !known {
+	if !s.cfg.removed(ctx, ref) {
 		return err
 	}
 	return &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
 		Code: messages.CodeNotFound, Detail: control.RunRemoved,
 	}
+}
+
+// removed reports whether the events or the index still know a run that has neither a log nor a task.
+func (c *Config) removed(ctx context.Context, ref messages.Ref) bool {
+	known, err := c.Logs.Ended(ctx, ref)
+	if !known && err == nil && c.Index != nil {
+		var begun map[string]bool
+		begun, err = c.Index.Begun(ctx, ref.Tenant, []string{ref.Run})
+		known = begun[ref.Run]
+	}
+	if err != nil {
+		c.Log.DebugContext(ctx, "look for a run that was removed", "task_id", ref.Run, "err", err)
+	}
+	return known
 }

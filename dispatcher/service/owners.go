@@ -66,7 +66,10 @@ func newOwners(cfg *Config, has stores) owners {
 		room       = request.Room(cfg.Conn.MaxPayload)
 	)
 	o.endings = cfg.Events.NewEndings()
-	o.runs = runs.New(runs.Config{Endings: o.endings, Events: cfg.Events, Queue: has.queue, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Files: has.files, Room: room, Log: log})
+	o.runs = runs.New(runs.Config{
+		Endings: o.endings, Events: cfg.Events, Removed: cfg.removed, Queue: has.queue, Controller: controller, Webhooks: has.webhooks, Logs: has.logs,
+		Files: has.files, Room: room, Log: log,
+	})
 	o.webhooks = webhooks.New(webhooks.Config{
 		Sender: cfg.Webhooks, Queue: has.webhooks, Letters: has.letters, Runs: o.runs, Now: now, Log: log,
 		Tries: cfg.WebhookTries, Wait: cfg.WebhookWait,

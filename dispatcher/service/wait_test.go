@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
@@ -109,6 +110,35 @@ func TestWaitTrustsTheLog(t *testing.T) {
 	}
 	if r, err := c.Wait(ctx, mute); err != nil || r.ID != mute.Run {
 		t.Errorf("its end was told to none: %+v, %v", r, err)
+	}
+}
+
+// A run that was removed after its retention will not end once more: who waits for it hears so at once.
+func TestWaitForARunThatWasRemoved(t *testing.T) {
+	t.Parallel()
+	nc := start(t)
+	defer serve(t, nc, service.Config{})()
+	ctx := bustest.Context(t)
+	b, err := bus.Open(ctx, nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, run := dispatcher.NewOn(nc, b), dispatcher.Run("removed")
+	if _, err := c.Submit(ctx, messages.Task{ID: run.Run, Input: messages.TextInput("Go.")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Cancel(ctx, run, "enough"); err != nil { // no worker runs: the dispatcher ends it
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	if err := retention.New(b, runlogs.New(b, runlogs.Config{})).Purge(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if r, err := c.Wait(ctx, run); !errors.Is(err, dispatcher.ErrRemoved) || time.Since(began) >= control.MaxResultWait {
+		t.Errorf("after %s: %+v, %v", time.Since(began), r, err)
 	}
 }
 

@@ -31,6 +31,9 @@ type Log interface {
 	Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error]
 	// Last is the newest entry without its records, never a stale one; ok is false for a run without a log.
 	Last(ctx context.Context, run messages.Ref) (e record.Entry, ok bool, err error)
+	// End is Last, and has the records of an entry that ends its run. Heard means that the run was heard to have ended: then any
+	// replica that has the end may answer, for nothing follows it that counts.
+	End(ctx context.Context, run messages.Ref, heard bool) (e record.Entry, ok bool, err error)
 }
 
 // Queue is the stream of task messages.

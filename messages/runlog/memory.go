@@ -80,15 +80,28 @@ func (l *Memory) Heads(ctx context.Context, run messages.Ref, after, through uin
 
 // Last implements Log.
 func (l *Memory) Last(_ context.Context, run messages.Ref) (record.Entry, bool, error) {
+	last, ok := l.last(run)
+	last.Records = nil
+	return last, ok, nil
+}
+
+// End implements Log.
+func (l *Memory) End(_ context.Context, run messages.Ref, _ bool) (record.Entry, bool, error) {
+	last, ok := l.last(run)
+	if last.Head.Phase != record.PhaseFinished {
+		last.Records = nil
+	}
+	return last, ok, nil
+}
+
+func (l *Memory) last(run messages.Ref) (record.Entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries := l.runs[run]
 	if len(entries) == 0 {
-		return record.Entry{}, false, nil
+		return record.Entry{}, false
 	}
-	last := entries[len(entries)-1]
-	last.Records = nil
-	return last, true, nil
+	return entries[len(entries)-1], true
 }
 
 // Entries are all entries of a run.

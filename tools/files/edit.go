@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -20,6 +21,33 @@ type editArgs struct {
 	Old      string `json:"old"           jsonschema:"Text to replace, exactly as it is in the file"`
 	New      string `json:"new"           jsonschema:"Text to put in its place"`
 	All      bool   `json:"all,omitempty" jsonschema:"Replace every occurrence; by default the text must occur exactly once"`
+}
+
+// edit is edit_file.
+type edit struct{ tools.Tool }
+
+var _ tools.Weigher = edit{}
+
+// Weight implements tools.Weigher: the file as it is and as it becomes, both whole.
+func (edit) Weight(c *tools.Call) int64 {
+	var in editArgs
+	if c.Workspace == nil || json.Unmarshal(c.Arguments, &in) != nil {
+		return 0
+	}
+	size, err := c.Workspace.Stat(in.FilePath)
+	if err != nil {
+		return 0 // the call fails without reading it
+	}
+	return tools.DefaultWeight + size + in.makes(size)
+}
+
+// makes is how many bytes become of a file of a size, at most.
+func (in *editArgs) makes(size int64) int64 {
+	grows := max(0, int64(len(in.New)-len(in.Old)))
+	if !in.All || in.Old == "" {
+		return size + grows
+	}
+	return min(maxEdited, size+size/int64(len(in.Old))*grows)
 }
 
 // maxCounted is how often a text is counted in a file.

@@ -48,6 +48,9 @@ func Tools() ([]tools.Tool, error) {
 		if all[i], err = open(); err != nil {
 			return nil, err
 		}
+		if all[i].Spec().Name == "edit_file" {
+			all[i] = edit{all[i]}
+		}
 	}
 	return all, nil
 }

@@ -77,6 +77,11 @@ func TestAnswers(t *testing.T) {
 	if set.Effect("s_echo") != messages.EffectRead || set.Effect("s_key") != messages.EffectOnce || set.Effect("s_read_resource") != messages.EffectRead {
 		t.Error("effects are not those of the operator")
 	}
+	for _, name := range []string{"s_echo", "s_read_resource"} { // a call may hold the largest answer of its server, while it is read
+		if w := set.Weight(name, &tools.Call{}); w != 3*4<<20+tools.DefaultWeight {
+			t.Errorf("a call of %s weighs %d", name, w)
+		}
+	}
 	r := call(t, set, "s_many", map[string]any{"text": ""})
 	want := "ab(audio of 1 bytes, audio/wav, was left out)(a resource: file:///a b a)inside(the resource x://z of 3 bytes, application/zip, is no text and was left out)"
 	if text(r) != want || len(r.Content) != 6 || r.Content[1].Image == nil {

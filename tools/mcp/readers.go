@@ -52,6 +52,7 @@ var (
 	_ tools.Timeouter = (*reader)(nil)
 	_ tools.Retrier   = (*reader)(nil)
 	_ tools.Presence  = (*reader)(nil)
+	_ tools.Weigher   = (*reader)(nil)
 )
 
 // Timeout implements tools.Timeouter.
@@ -59,6 +60,9 @@ func (r *reader) Timeout() time.Duration { return time.Duration(r.s.cfg.Timeout)
 
 // Retry implements tools.Retrier.
 func (r *reader) Retry() tools.Retry { return again() }
+
+// Weight implements tools.Weigher.
+func (r *reader) Weight(*tools.Call) int64 { return r.s.weight() }
 
 // Present implements tools.Presence.
 func (r *reader) Present() bool { return r.s.present() != nil }

@@ -85,6 +85,7 @@ var (
 	_ tools.Timeouter = (*called)(nil)
 	_ tools.Retrier   = (*called)(nil)
 	_ tools.Presence  = (*called)(nil)
+	_ tools.Weigher   = (*called)(nil)
 )
 
 // Timeout implements tools.Timeouter.
@@ -92,6 +93,15 @@ func (t *called) Timeout() time.Duration { return time.Duration(t.s.cfg.Timeout)
 
 // Retry implements tools.Retrier.
 func (t *called) Retry() tools.Retry { return again() }
+
+// Weight implements tools.Weigher.
+func (t *called) Weight(*tools.Call) int64 { return t.s.weight() }
+
+// messageWeight is how many times a message is in memory while the last of it is read and decoded.
+const messageWeight = 3
+
+// weight is how much memory a call of this server may take: its answer is read as a whole before it is cut.
+func (s *server) weight() int64 { return messageWeight*int64(s.cfg.Bytes) + tools.DefaultWeight }
 
 // Present implements tools.Presence.
 func (t *called) Present() bool { return t.s.offers(t.tool) }

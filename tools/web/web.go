@@ -119,7 +119,7 @@ type timed struct {
 func (t timed) Timeout() time.Duration { return t.timeout }
 
 // Weight implements tools.Weigher: an answer is read as a whole before it is cut.
-func (t timed) Weight() int64 { return t.weight }
+func (t timed) Weight(*tools.Call) int64 { return t.weight }
 
 func (t timed) Retry() tools.Retry {
 	return tools.Retry{Retries: 2, First: 500 * time.Millisecond, Most: 5 * time.Second}

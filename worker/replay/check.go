@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -17,10 +18,13 @@ import (
 )
 
 // Check repeats every planning decision of the run's owners. Decisions that a fork has kept from another run are not checked. An
-// error comes from entries, or means that the log can no longer be folded.
-func Check(entries iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+// error comes from entries, means that the log can no longer be folded, or is the cause of ctx, at whose end it stops within an entry too.
+func Check(ctx context.Context, entries iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 	var c checker
-	err := walk(entries, c.visit)
+	err := walk(entries, func(p *point) bool { return ctx.Err() == nil && c.visit(p) })
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return c.report, err
 }
 

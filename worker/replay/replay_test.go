@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	orelse "cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -104,7 +105,7 @@ func TestStepsOfGoldenLogs(t *testing.T) {
 func TestGoldenLogsAreDecidedTheSame(t *testing.T) {
 	t.Parallel()
 	for name, entries := range goldenLogs(t) {
-		r, err := replay.Check(each(entries, nil))
+		r, err := replay.Check(t.Context(), each(entries, nil))
 		if err != nil || r.Difference != nil {
 			t.Errorf("%s: %v, %+v", name, err, r.Difference)
 		}
@@ -217,7 +218,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 					tt.change(r)
 				}
 			}
-			r, err := replay.Check(each(entries, nil))
+			r, err := replay.Check(t.Context(), each(entries, nil))
 			if err != nil || r.Difference == nil {
 				t.Fatalf("%v, %+v", err, r)
 			}
@@ -241,7 +242,7 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 		"it does not begin with what it is about": {whole[1:], nil, "out of place"},
 		"an entry comes twice":                    {append(whole[:2:2], whole[0]), nil, "does not follow"},
 	} {
-		_, err := replay.Check(each(tt.entries, tt.then))
+		_, err := replay.Check(t.Context(), each(tt.entries, tt.then))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: check: %v", name, err)
 		}
@@ -252,6 +253,30 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: steps: %v", name, err)
 		}
+	}
+}
+
+// A check ends within an entry when its time is over.
+func TestACheckEndsWithinAnEntry(t *testing.T) {
+	t.Parallel()
+	whole := goldenLogs(t)["simple"]
+	one := whole[0]
+	one.Records = nil
+	for _, e := range whole {
+		one.Records = append(one.Records, e.Records...)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	over := errors.New("its time is over")
+	r, err := replay.Check(ctx, func(yield func(record.Entry, error) bool) {
+		cancel(over)
+		yield(one, nil)
+	})
+	if !errors.Is(err, over) || r.Decisions > 0 {
+		t.Errorf("%d decisions were planned: %v", r.Decisions, err)
+	}
+	if r, err = replay.Check(t.Context(), each([]record.Entry{one}, nil)); err != nil || r.Decisions == 0 {
+		t.Errorf("in time %d decisions were planned: %v", r.Decisions, err)
 	}
 }
 

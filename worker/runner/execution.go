@@ -91,12 +91,12 @@ func (x *execution) setLimits() {
 }
 
 // listen has abort called with errControl when what happens next is to be planned again: the run is cancelled, or its time is over; and with
-// the cause of Run's context when that ends. End must be called when that no longer matters.
-func (x *execution) listen(abort context.CancelCauseFunc) (end func()) {
+// the cause of Run's context when that ends. The state is that of the run, as far as it was read. End must be called when that no longer matters.
+func (x *execution) listen(s *agent.State, abort context.CancelCauseFunc) (end func()) {
 	unlisten, unbind := x.own.listen(abort), func() {}
 	stop := context.AfterFunc(x.own.ctx, func() { abort(context.Cause(x.own.ctx)) })
-	if x.journal.state.Task != nil {
-		unbind = x.journal.bound(abort)
+	if s.Task != nil {
+		unbind = x.journal.boundBy(s, abort)
 	}
 	return func() {
 		stop()

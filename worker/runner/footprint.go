@@ -43,11 +43,12 @@ type footprint struct {
 
 	state  func() *agent.State
 	share  *memorylimit.Share
-	listen func(abort context.CancelCauseFunc) (end func()) // that of the execution
+	listen func(s *agent.State, abort context.CancelCauseFunc) (end func()) // that of the execution
 
 	asking  int64              // what it holds during the model call that was begun last, without the reply; written by before
 	heard   replySize          // what of its reply is counted; written by before and reply
 	calling int64              // what the calls hold that are on their way; written by calls and landed
+	weights map[string]int64   // of each of them, by its id; written by calls
 	denied  *messages.RunError // it asked for more than its share; written by exceeded
 }
 
@@ -70,15 +71,22 @@ func (x *footprint) enter(ctx context.Context) error {
 // rest is what the run holds between two actions, in a state.
 func (x *footprint) rest(s *agent.State) int64 { return heldByAny + heldByState*s.Bytes() + x.calling }
 
-// folded waits until there is memory for a state that is being read from the log.
+// folded waits until there is memory for a state that is being read from the log, but not once the run is cancelled or its time is over: then
+// its first plan ends it.
 func (x *footprint) folded(ctx context.Context, s *agent.State) error {
 	if !x.counts() || s.Task == nil {
 		return nil
 	}
-	if err := x.boundary(ctx, x.rest(s)); !errors.Is(err, errControl) {
+	bytes := x.rest(s)
+	if ok, _ := x.share.Try(bytes); ok {
+		return nil
+	}
+	ctx, end := x.listening(ctx, s)
+	defer end()
+	if err := x.boundary(ctx, bytes); !errors.Is(err, errControl) {
 		return err
 	}
-	return nil // its first plan ends it
+	return nil
 }
 
 // fits reports whether there is memory now for the append that leads to a state. An errControl means that the run must plan again.
@@ -95,16 +103,18 @@ func breaksOff(next *agent.State) bool {
 	return next.Result != nil && next.Result.Status != messages.StatusCompleted
 }
 
-// grow waits until fits is true. What is reported already is in memory, and is not lost for that: then the wait ends with success, at once
-// when the plan changes or the worker stops.
+// grow waits until fits is true. It ends with success at once when the plan changes: then the append conflicts, or what it decides ends the run.
+// What is reported already is in memory, and is not lost for that: then it also ends with success when there is no memory for long, or the
+// worker stops.
 func (x *footprint) grow(ctx context.Context, next *agent.State, reported bool) error {
-	if !reported {
-		return x.boundary(ctx, x.appending(next))
-	}
-	ctx, end := x.listening(ctx)
+	ctx, end := x.listening(ctx, next)
 	defer end()
-	err := x.amid(ctx, x.appending(next))
-	if errors.Is(err, ErrNoMemory) || errors.Is(err, ErrShutdown) || errors.Is(err, errControl) && x.denied == nil {
+	wait := x.boundary
+	if reported {
+		wait = x.amid
+	}
+	err := wait(ctx, x.appending(next))
+	if errors.Is(err, errControl) && x.denied == nil || reported && (errors.Is(err, ErrNoMemory) || errors.Is(err, ErrShutdown)) {
 		return nil
 	}
 	return err
@@ -128,15 +138,18 @@ func (x *footprint) before(ctx context.Context, action agent.Action) error {
 	if ok, err := x.share.Try(bytes); ok || err != nil {
 		return x.exceeded(err)
 	}
-	ctx, end := x.listening(ctx)
+	if s := x.state(); s.Result != nil || s.Parked != nil { // it gives back all that it holds once that is settled
+		return nil
+	}
+	ctx, end := x.listening(ctx, x.state())
 	defer end()
 	return x.boundary(ctx, bytes)
 }
 
 // listening returns a context that ends too when the execution's listen says so. End releases it.
-func (x *footprint) listening(ctx context.Context) (_ context.Context, end func()) {
+func (x *footprint) listening(ctx context.Context, s *agent.State) (_ context.Context, end func()) {
 	ctx, abort := context.WithCancelCause(ctx)
-	unlisten := x.listen(abort)
+	unlisten := x.listen(s, abort)
 	return ctx, func() {
 		unlisten()
 		abort(nil)
@@ -153,15 +166,19 @@ func (x *footprint) reply(ctx context.Context, bytes replySize) error {
 	return x.amid(ctx, x.asking+heldByReply*int64(x.heard))
 }
 
-// calls is before for calls of tools: it returns how many of them there is memory for, at least one.
-func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall) (int, error) {
+// calls is before for calls of tools, each of which weighs something: it returns how many of them there is memory for, at least one.
+func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall, weigh func(messages.ToolCall) int64) (int, error) {
 	if !x.counts() {
 		return len(wave), nil
+	}
+	x.weights = map[string]int64{}
+	for i := range wave {
+		x.weights[wave[i].Call.ID] = weigh(wave[i].Call)
 	}
 	for n := len(wave); ; n-- {
 		x.calling = 0
 		for i := range wave[:n] {
-			x.calling += x.cfg.Tools.Weight(wave[i].Call.Name)
+			x.calling += x.weights[wave[i].Call.ID]
 		}
 		bytes := x.rest(x.state())
 		if n == 1 {
@@ -178,9 +195,9 @@ func (x *footprint) calls(ctx context.Context, wave []agent.OpenCall) (int, erro
 }
 
 // landed says that a call is no longer on its way. What it holds is given back with the next append.
-func (x *footprint) landed(tool string) {
+func (x *footprint) landed(call string) {
 	if x.counts() {
-		x.calling -= x.cfg.Tools.Weight(tool)
+		x.calling -= x.weights[call]
 	}
 }
 

@@ -2,10 +2,15 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +20,8 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/memorylimit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -39,7 +46,7 @@ type heavy struct {
 	bytes int64
 }
 
-func (h heavy) Weight() int64 { return h.bytes }
+func (h heavy) Weight(*tools.Call) int64 { return h.bytes }
 
 // loads is a reply that calls the tool load.
 func loads() *model.Reply {
@@ -50,6 +57,15 @@ func loads() *model.Reply {
 // bounded is a runner with a budget, and the log of its runs.
 func bounded(t *testing.T, b *memorylimit.Budget, m model.Provider, ts ...tools.Tool) (*runner.Runner, *runlog.Memory) {
 	t.Helper()
+	log := &runlog.Memory{}
+	return boundedOn(t, t.TempDir(), log, nil, b, m, ts...), log
+}
+
+// boundedOn is bounded with files in a folder, on a log, with a cache or nil.
+func boundedOn(
+	t *testing.T, dir string, log runlog.Log, cache runner.Cache, b *memorylimit.Budget, m model.Provider, ts ...tools.Tool,
+) *runner.Runner {
+	t.Helper()
 	set, err := tools.NewSet(ts...)
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +75,14 @@ func bounded(t *testing.T, b *memorylimit.Budget, m model.Provider, ts ...tools.
 		def.Tools = append(def.Tools, tool.Spec().Name)
 	}
 	def.SetDefaults()
-	log, dir := &runlog.Memory{}, t.TempDir()
 	return runner.New(runner.Config{
-		Worker: "w", Tools: set, Model: m, Budget: b,
-		Workspace:  func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
+		Worker: "w", Tools: set, Model: m, Budget: b, Cache: cache,
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) {
+			return sandbox.Open(dir, sandbox.Limits{FileSize: 8 << 20})
+		},
 		Agent:      func(context.Context, string) (messages.Definition, error) { return def, nil },
 		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
-	}), log
+	})
 }
 
 // last is the newest record of the run in a log.
@@ -119,12 +136,12 @@ func TestRunBeyondItsShareEnds(t *testing.T) {
 	}
 }
 
-// take leaves nothing of a budget of 8 MiB for a run that is not its senior.
+// take leaves nothing of a budget for a run that is not its senior.
 func take(t *testing.T, b *memorylimit.Budget) (giveBack func()) {
 	t.Helper()
 	common, senior := b.Open("other", 0), b.Open("other", 0)
-	held := b.Stats().Used
-	for _, err := range []error{common.Hold(t.Context(), 4<<20-held), senior.Hold(t.Context(), 1<<20)} {
+	has := b.Stats()
+	for _, err := range []error{common.Hold(t.Context(), has.Limit-b.Share()-has.Used), senior.Hold(t.Context(), 1<<20)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -441,5 +458,261 @@ func (m crowdingAfter) Stream(context.Context, model.Request) iter.Seq2[model.De
 	return func(yield func(model.Delta, error) bool) {
 		yield(model.Delta{Reply: say(strings.Repeat("x", 256<<10))}, nil)
 		m.crowd()
+	}
+}
+
+// crowded is a log that has others take the memory when it is first read.
+type crowded struct {
+	*runlog.Memory
+
+	crowd func()
+}
+
+func (l *crowded) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	if crowd := l.crowd; crowd != nil {
+		l.crowd = nil
+		crowd()
+	}
+	return l.Memory.Read(ctx, run, after, through)
+}
+
+// A run of another worker whose state does not fit waits for memory once, wherever its state comes from, and ends at once when it is cancelled or its
+// time is over.
+func TestStateThatWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cached, cancel bool
+		deadline       time.Duration
+		want           time.Duration
+		out            runner.Outcome
+	}{
+		"from the log":      {want: 2 * time.Minute, out: runner.Return},
+		"from the cache":    {cached: true, want: 2 * time.Minute, out: runner.Return},
+		"cancelled":         {cancel: true, out: runner.Done},
+		"cached, cancelled": {cached: true, cancel: true, out: runner.Done},
+		"late":              {deadline: time.Minute, want: time.Minute, out: runner.Done},
+		"cached and late":   {cached: true, deadline: time.Minute, want: time.Minute, out: runner.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, b := time.Now(), memorylimit.New(8<<20)
+				task := messages.Task{ID: rrun.Run, Tenant: rrun.Tenant, Agent: "a", Priority: messages.PriorityNormal}
+				task.Input = messages.TextInput(strings.Repeat("x", 1<<19))
+				if c.deadline > 0 {
+					at := began.Add(c.deadline)
+					task.Deadline = &at
+				}
+				def := messages.Definition{Name: "a"}
+				def.SetDefaults()
+				mem := &runlog.Memory{}
+				records := []record.Record{&record.Started{Task: task, Agent: def, QueuedAt: began}, &record.Claimed{Claim: "other", Ticket: 7, Delivery: 1}}
+				first := record.Entry{Head: record.Follow(record.Head{}, records...), Records: records}
+				first.Head.ID, first.Head.Time = "one", began
+				seq, err := mem.Append(t.Context(), rrun, 0, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var cache runner.Cache
+				if c.cached {
+					s := &agent.State{}
+					if err := s.Apply(first.At(seq)); err != nil {
+						t.Fatal(err)
+					}
+					data, err := s.Encode()
+					if err != nil {
+						t.Fatal(err)
+					}
+					cache = garbage{seq, "one", string(data)}
+				}
+				var giveBack func()
+				log := &crowded{mem, func() { giveBack = take(t, b) }}
+				r := boundedOn(t, t.TempDir(), log, cache, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+					t.Error("the model was called")
+					return say("done"), nil
+				}))
+				ticket := rticket(1)
+				ticket.Delivered = 2
+				ended := make(chan runner.Outcome, 1)
+				go func() {
+					o, err := r.Run(t.Context(), ticket)
+					if wrong := err != nil && !errors.Is(err, runner.ErrNoMemory); wrong || (err != nil) != (c.out == runner.Return) {
+						t.Errorf("%v, %v", o, err)
+					}
+					ended <- o
+				}()
+				synctest.Wait()
+				if b.Stats().Waiting != 1 {
+					t.Errorf("%+v", b.Stats())
+				}
+				if c.cancel {
+					k := &runlog.Controller{Log: mem, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+					if _, err := k.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
+						t.Fatal(err)
+					}
+					r.Nudge(rrun)
+				}
+				if o := <-ended; o != c.out || time.Since(began) != c.want {
+					t.Errorf("%v after %s; want %v after %s", o, time.Since(began), c.out, c.want)
+				}
+				switch end := last(t, mem).(type) {
+				case *record.Finished:
+					if (end.Result.Status == messages.StatusCancelled) != c.cancel || c.out != runner.Done {
+						t.Errorf("the log ends with %+v", end)
+					}
+				case *record.Released:
+					if c.out != runner.Return {
+						t.Errorf("the log ends with %+v", end)
+					}
+				default:
+					t.Errorf("the log ends with %+v", end)
+				}
+				giveBack()
+				if got := b.Stats(); got.Used != 0 || got.Waiting != 0 {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// spied is a tool that says when it is called.
+type spied struct {
+	tools.Tool
+
+	called func()
+}
+
+func (s spied) Weight(c *tools.Call) int64 { return s.Tool.(tools.Weigher).Weight(c) }
+
+func (s spied) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
+	s.called()
+	return s.Tool.Call(ctx, c)
+}
+
+// A call that edits a file holds what the file is, waits until there is memory for that, and is made by a worker that has no more.
+func TestEditHoldsWhatTheFileIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size, limit, least, most int64
+		crowded                  bool
+	}{
+		"a small file":                   {size: 100 << 10, limit: 8 << 20, least: 3 << 20, most: 4 << 20},
+		"a large file":                   {size: 6 << 20, limit: 64 << 20, least: 15 << 20, most: 16 << 20},
+		"a large file, on a busy worker": {size: 6 << 20, limit: 64 << 20, least: 15 << 20, most: 16 << 20, crowded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, all := t.TempDir(), fileTools(t)
+			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("old"+strings.Repeat("x", int(c.size)-3)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				b, log, giveBack, others, used, turns := memorylimit.New(c.limit), &runlog.Memory{}, func() {}, int64(0), int64(0), 0
+				edit := spied{all["edit_file"], func() { used = b.Stats().Used - others }}
+				r := boundedOn(t, dir, log, nil, b, rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+					if turns++; turns > 1 {
+						return say("done"), nil
+					}
+					if c.crowded {
+						giveBack = take(t, b)
+					}
+					call := &messages.ToolCall{ID: "c", Name: "edit_file", Arguments: `{"filePath":"a.txt","old":"old","new":"new"}`}
+					return &model.Reply{Stop: messages.StopToolCalls, Message: messages.Message{Content: []messages.Block{{ToolCall: call}}}}, nil
+				}), edit)
+				ended := make(chan error, 1)
+				go func() {
+					_, err := r.Run(t.Context(), rticket(1))
+					ended <- err
+				}()
+				if c.crowded {
+					synctest.Wait()
+					if b.Stats().Waiting != 1 || used != 0 {
+						t.Errorf("%+v, and the call holds %d", b.Stats(), used)
+					}
+					giveBack()
+				}
+				if err := <-ended; err != nil {
+					t.Fatal(err)
+				}
+				if used < c.least || used > c.most {
+					t.Errorf("the call holds %d bytes, want %d to %d", used, c.least, c.most)
+				}
+				if end, ok := last(t, log).(*record.Finished); !ok || end.Result.Status != messages.StatusCompleted {
+					t.Errorf("the log ends with %+v", last(t, log))
+				}
+			})
+			if data, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || !strings.HasPrefix(string(data), "newx") {
+				t.Errorf("the file was not edited: %v", err)
+			}
+		})
+	}
+}
+
+// fileTools are the tools for files by name.
+func fileTools(t *testing.T) map[string]tools.Tool {
+	t.Helper()
+	all, err := files.Tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]tools.Tool{}
+	for _, tool := range all {
+		by[tool.Spec().Name] = tool
+	}
+	return by
+}
+
+// told is a tool whose calls say how much they hold.
+type told struct{ tools.Tool }
+
+func (told) Weight(c *tools.Call) int64 {
+	var in struct{ Bytes int64 }
+	_ = json.Unmarshal(c.Arguments, &in)
+	return in.Bytes
+}
+
+// Of a wave as many calls are made at once as there is memory for what each of them holds, and the others after them.
+func TestWaveWaitsForWhatItsCallsHold(t *testing.T) {
+	t.Parallel()
+	type args struct {
+		Bytes int64 `json:"bytes"`
+	}
+	for bytes, want := range map[int64]int{1 << 20: 4, 10 << 20: 3, 15 << 20: 2, 20 << 20: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var calling, most, made atomic.Int64
+			load, err := tools.Func(messages.ToolSpec{Name: "load", Description: "Load.", Effect: messages.EffectRead},
+				func(context.Context, tools.Call, args) (tools.Result, error) {
+					most.Store(max(most.Load(), calling.Add(1)))
+					<-time.After(time.Second) // until all are called that are called at once
+					calling.Add(-1)
+					made.Add(1)
+					return tools.Text("loaded"), nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			turns := 0
+			r, log := bounded(t, memorylimit.New(64<<20), rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+				if turns++; turns > 1 {
+					return say("done"), nil
+				}
+				var content []messages.Block
+				for i := range 4 {
+					call := &messages.ToolCall{ID: strconv.Itoa(i), Name: "load", Arguments: fmt.Sprintf(`{"bytes":%d}`, bytes)}
+					content = append(content, messages.Block{ToolCall: call})
+				}
+				return &model.Reply{Stop: messages.StopToolCalls, Message: messages.Message{Content: content}}, nil
+			}), told{load})
+			if o, err := r.Run(t.Context(), rticket(1)); o != runner.Done || err != nil {
+				t.Fatalf("%v, %v", o, err)
+			}
+			if most.Load() != int64(want) || made.Load() != 4 {
+				t.Errorf("of %d calls that hold %d bytes each, %d ran at once; want %d", made.Load(), bytes, most.Load(), want)
+			}
+			if end, ok := last(t, log).(*record.Finished); !ok || end.Result.Status != messages.StatusCompleted {
+				t.Errorf("the log ends with %+v", last(t, log))
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,8 @@ func (x *journal) hydrate(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(err, ErrNoMemory), errors.Is(err, ErrShutdown): // the log takes as much
+			return err
 		case err != nil || !ok: // whatever is wrong with the cache, the log decides
 			s = nil
 		}

@@ -41,8 +41,11 @@ func (x *journal) heard() { x.since = time.Now() }
 
 // bound aborts the call that begins now when the run's deadline passes. The next plan then ends the run. The returned function
 // releases the timer.
-func (x *journal) bound(abort context.CancelCauseFunc) (end func()) {
-	at, _, ok := x.state.Ends()
+func (x *journal) bound(abort context.CancelCauseFunc) (end func()) { return x.boundBy(x.state, abort) }
+
+// boundBy is bound for the deadline in a state.
+func (x *journal) boundBy(s *agent.State, abort context.CancelCauseFunc) (end func()) {
+	at, _, ok := s.Ends()
 	if !ok {
 		return func() {}
 	}

@@ -126,7 +126,7 @@ func TestPolicyOfAnAgent(t *testing.T) {
 			if code != c.code {
 				t.Errorf("the run ended with %q, want %q", code, c.code)
 			}
-			again, err := replay.Check(func(yield func(record.Entry, error) bool) {
+			again, err := replay.Check(t.Context(), func(yield func(record.Entry, error) bool) {
 				for _, e := range got.Log {
 					if !yield(e, nil) {
 						return

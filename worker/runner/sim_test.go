@@ -255,6 +255,13 @@ func (l simLog) Last(ctx context.Context, run messages.Ref) (record.Entry, bool,
 	return l.p.w.log.Last(ctx, run)
 }
 
+func (l simLog) End(ctx context.Context, run messages.Ref, heard bool) (record.Entry, bool, error) {
+	if err := l.p.op("end"); err != nil {
+		return record.Entry{}, false, err
+	}
+	return l.p.w.log.End(ctx, run, heard)
+}
+
 // Queue.
 
 type simQueue struct{ p *process }
@@ -988,7 +995,7 @@ func (w *world) judge(t *testing.T) {
 
 // decidedOtherwise is where a log is not what the planner decides; empty: nowhere.
 func decidedOtherwise(log *runlog.Memory, run messages.Ref) string {
-	report, err := replay.Check(log.Read(context.Background(), run, 0, runlog.Tail))
+	report, err := replay.Check(context.Background(), log.Read(context.Background(), run, 0, runlog.Tail))
 	switch {
 	case err != nil:
 		return "replay: " + err.Error()

@@ -63,7 +63,9 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	if len(wave) == 0 { // their permits are over
 		return x.journal.commit(ctx)
 	}
-	n, err := x.footprint.calls(calls, wave)
+	n, err := x.footprint.calls(calls, wave, func(c messages.ToolCall) int64 {
+		return x.cfg.Tools.Weight(c.Name, &tools.Call{Arguments: x.calls.args[c.ID], Workspace: ws})
+	})
 	switch {
 	case errors.Is(err, errControl):
 		return x.journal.replan(ctx)
@@ -78,7 +80,7 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	if len(wave) == 1 {
 		c := wave[0].Call
 		a := x.perform(calls, c, x.toolCall(c, ws), x.judgeOf(c), x.output(c))
-		x.footprint.landed(c.Name)
+		x.footprint.landed(c.ID)
 		return x.answered(ctx, a)
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
@@ -99,7 +101,7 @@ func (x *toolWork) callWave(
 	defer func() { // whatever ends the wave, no call outlives it
 		abort(err)
 		for ; pending > 0; pending-- {
-			x.footprint.landed((<-answers).call.Name)
+			x.footprint.landed((<-answers).call.ID)
 		}
 		clear(x.calls.flying)
 	}()
@@ -107,7 +109,7 @@ func (x *toolWork) callWave(
 		a := <-answers
 		pending--
 		delete(x.calls.flying, a.call.ID)
-		x.footprint.landed(a.call.Name)
+		x.footprint.landed(a.call.ID)
 		if action, err = x.answered(ctx, a); err != nil {
 			return nil, err
 		}

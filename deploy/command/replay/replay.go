@@ -88,7 +88,7 @@ func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq
 }
 
 func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[record.Entry, error]) error {
-	r, err := replay.Check(log)
+	r, err := replay.Check(cmd.Context(), log)
 	if err != nil {
 		return fmt.Errorf("check: %w", err)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Check plans the decisions of a log again. An error comes from the entries, or says why the log cannot be folded.
-type Check func(entries iter.Seq2[record.Entry, error]) (control.RunCheck, error)
+// Check plans the decisions of a log again. An error comes from the entries, is the cause of ctx, at whose end it stops, or says why the log
+// cannot be folded.
+type Check func(ctx context.Context, entries iter.Seq2[record.Entry, error]) (control.RunCheck, error)
 
 // Bounds of checks. The two times together are less than that of a request, so that the caller learns what happened.
 const (
@@ -81,7 +82,7 @@ func (h *History) checked(ctx context.Context, read func(context.Context) iter.S
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, control.ErrCheckLong)
 	defer cancel()
 	var unread error
-	report, err := h.plan(func(yield func(record.Entry, error) bool) {
+	report, err := h.plan(ctx, func(yield func(record.Entry, error) bool) {
 		for e, err := range read(ctx) {
 			if ctx.Err() != nil { // entries may come faster than they are planned
 				err = context.Cause(ctx)
@@ -94,6 +95,8 @@ func (h *History) checked(ctx context.Context, read func(context.Context) iter.S
 	switch {
 	case unread != nil:
 		return nil, unread
+	case err != nil && errors.Is(err, context.Cause(ctx)): // its entry is long
+		return nil, err
 	case errors.Is(err, errPanicked):
 		return nil, unable("the planner of this version panicked on the log: longshore replay --check of the same version shows where")
 	case err != nil:
@@ -107,13 +110,13 @@ func (h *History) checked(ctx context.Context, read func(context.Context) iter.S
 var errPanicked = errors.New("the planner panicked")
 
 // plan is the Check of the configuration. What planners do with an odd log must not end the dispatcher.
-func (h *History) plan(entries iter.Seq2[record.Entry, error]) (report control.RunCheck, err error) {
+func (h *History) plan(ctx context.Context, entries iter.Seq2[record.Entry, error]) (report control.RunCheck, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errPanicked
 		}
 	}()
-	return h.cfg.Check(entries)
+	return h.cfg.Check(ctx, entries)
 }
 
 // unable is the problem of what this dispatcher cannot check.

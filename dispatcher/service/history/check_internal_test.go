@@ -50,7 +50,7 @@ func TestChecksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const planning = 2 * time.Second // of an entry; the time for a check is no multiple
 		planned := 0
-		h := New(Config{Check: func(log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+		h := New(Config{Check: func(_ context.Context, log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
 			for _, err := range log {
 				if err != nil {
 					return control.RunCheck{}, err
@@ -75,6 +75,25 @@ func TestChecksAreBounded(t *testing.T) {
 		planned = 0
 		if _, err := h.checked(gone, endless); !errors.Is(err, context.Canceled) || planned != 1 {
 			t.Errorf("%d entries for a caller who has gone: %v", planned, err)
+		}
+	})
+}
+
+// A check that is cut off within an entry says so, and not that the log cannot be folded.
+func TestAnEntryThatIsLongToPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Config{Check: func(ctx context.Context, log iter.Seq2[record.Entry, error]) (control.RunCheck, error) {
+			for range log {
+				<-ctx.Done()
+			}
+			return control.RunCheck{}, context.Cause(ctx)
+		}})
+		began := time.Now()
+		_, err := h.checked(t.Context(), func(context.Context) iter.Seq2[record.Entry, error] {
+			return func(yield func(record.Entry, error) bool) { yield(record.Entry{}, nil) }
+		})
+		if !errors.Is(err, control.ErrCheckLong) || time.Since(began) != checkTime {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

@@ -67,11 +67,19 @@ func (rs *Runs) ResultOf(ctx context.Context, ref messages.Ref, last record.Entr
 		if err != nil {
 			return nil, err
 		}
-		if f, ok := e.Records[len(e.Records)-1].(*record.Finished); ok {
+		return resultIn(&e)
+	}
+	return nil, runlog.ErrNotFound // purged meanwhile
+}
+
+// resultIn is the result in an entry that ends its run.
+func resultIn(e *record.Entry) (*messages.AgentResult, error) {
+	if n := len(e.Records); n > 0 {
+		if f, ok := e.Records[n-1].(*record.Finished); ok {
 			return &f.Result, nil
 		}
 	}
-	return nil, runlog.ErrNotFound // purged meanwhile
+	return nil, runlog.ErrNotFound
 }
 
 // fitting is a result that can be sent, in room bytes: without its details if they are too much for one message, and then

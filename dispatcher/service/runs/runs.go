@@ -24,8 +24,9 @@ import (
 
 // Config is what Runs works with.
 type Config struct {
-	Endings    *events.Endings // nil: nothing waits for the end of a run
-	Events     *events.Store   // likewise
+	Endings    *events.Endings                          // nil: nothing waits for the end of a run
+	Events     *events.Store                            // likewise
+	Removed    func(context.Context, messages.Ref) bool // reports whether a run without a log is known to have had one; likewise
 	Queue      *taskqueue.Queue
 	Controller *runlog.Controller
 	Webhooks   *webhooks.Queue

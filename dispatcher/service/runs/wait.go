@@ -2,12 +2,13 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus/runlogs"
 	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // ended is the result of a run that has ended, or does so within wait.
@@ -39,6 +40,9 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 		return nil
 	}
 	r, err := rs.end(ctx, ref, false)
+	if errors.Is(err, runlog.ErrNotFound) && !rs.cfg.Removed(ctx, ref) { // it has not begun
+		err = nil
+	}
 	if err != nil {
 		return nil
 	}
@@ -53,7 +57,7 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 			return r
 		}
 		if r == nil {
-			if r, err = rs.end(ctx, ref, true); err != nil {
+			if r, err = rs.end(ctx, ref, true); err != nil && !errors.Is(err, runlog.ErrNotFound) {
 				return nil
 			}
 		}
@@ -63,32 +67,15 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 	}
 }
 
-// endReader is a log that reads the end of a run in one request.
-type endReader interface {
-	End(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
-	EndHeard(ctx context.Context, run messages.Ref) (record.Entry, bool, error)
-}
-
-var _ endReader = (*runlogs.Store)(nil)
-
-// end is the result of a run, which may have been heard to have ended; nil: it has not.
+// end is the result of a run, which may have been heard to have ended; nil: it has not. ErrNotFound: it has no log.
 func (rs *Runs) end(ctx context.Context, ref messages.Ref, heard bool) (*messages.AgentResult, error) {
-	log := rs.cfg.Controller.Log
-	read := log.Last
-	switch in, once := log.(endReader); {
-	case once && heard:
-		read = in.EndHeard
-	case once:
-		read = in.End
-	}
-	last, ok, err := read(ctx, ref)
-	if err != nil || !ok || last.Head.Phase != record.PhaseFinished {
+	last, ok, err := rs.cfg.Controller.Log.End(ctx, ref, heard)
+	switch {
+	case err == nil && !ok:
+		return nil, runlog.ErrNotFound
+	case err != nil || last.Head.Phase != record.PhaseFinished:
 		return nil, err
+	default:
+		return resultIn(&last)
 	}
-	if n := len(last.Records); n > 0 {
-		if f, ok := last.Records[n-1].(*record.Finished); ok {
-			return &f.Result, nil
-		}
-	}
-	return rs.ResultOf(ctx, ref, last)
 }

@@ -58,14 +58,14 @@ func (rt *Retention) Known(ctx context.Context, tenant string) ([]string, error)
 }
 
 // Erase removes all of a run that has ended, what is stored in the clear too: its events, its log entries, its webhooks, its dead letters, its
-// line of a batch. The servers overwrite those on their disks. Its log goes last, so that an erasure that was cut off is found and repeated.
-// Nothing may be erased of a run that has not ended.
+// line of a batch. The servers overwrite those on their disks. What others have published under its name in partitions that are not its own goes
+// too. Its log goes last, so that an erasure that was cut off is found and repeated. Nothing may be erased of a run that has not ended.
 func (rt *Retention) Erase(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
 	of := run.Tenant + "."
-	for _, at := range []place{
+	places := []place{
 		{bus.StreamDead, "dead." + of + "*." + run.Run},
 		{bus.StreamDead, "dead." + of + "*." + run.Run + "." + messages.DeadTicket + ".*"},
 		{bus.StreamDead, "dead." + of + "webhook.*." + run.Run},
@@ -73,10 +73,28 @@ func (rt *Retention) Erase(ctx context.Context, run messages.Ref) error {
 		{bus.StreamBatches, "batches." + of + "*.line." + run.Run},
 		{bus.StreamBatches, "batches." + of + "*.done." + run.Run},
 		{bus.StreamLogs, run.LogEntriesSubject()},
-		{rt.bus.Partitions(bus.StreamEvents).NameOf(run), run.EventFilter()},
-	} {
+	}
+	for _, name := range rt.bus.Partitions(bus.StreamEvents).Names() {
+		places = append(places, place{name, run.EventFilter()})
+	}
+	for _, at := range places {
 		if err := rt.overwrite(ctx, at); err != nil {
 			return err
+		}
+	}
+	for _, at := range []place{
+		{bus.StreamTasks, "sched.*." + of + run.Run + ".>"},
+		{bus.StreamTasks, run.QueuedFilter()},
+		{bus.StreamRuns, run.LogSubject()},
+	} {
+		parts := rt.bus.Partitions(at.stream)
+		for _, name := range parts.Names() {
+			if parts.Owns(name, run) {
+				continue
+			}
+			if err := rt.clear(ctx, place{name, at.filter}); err != nil {
+				return err
+			}
 		}
 	}
 	return rt.Purge(ctx, run)
@@ -113,10 +131,46 @@ func (rt *Retention) EraseRest(ctx context.Context, tenant string) error {
 		{bus.StreamFiles, "files." + tenant + ".>"},
 	} {
 		for _, stream := range rt.bus.Partitions(at.stream).Names() {
-			if err := rt.bus.Stream(stream).Clear(ctx, at.filter); err != nil {
-				return fmt.Errorf("purge %s of %s: %w", at.filter, stream, err)
+			if err := rt.clear(ctx, place{stream, at.filter}); err != nil {
+				return err
 			}
 		}
+	}
+	if err := rt.eachAstray(ctx, bus.StreamEvents, "events."+tenant+".*.*", rt.overwrite); err != nil {
+		return err
+	}
+	return rt.eachAstray(ctx, bus.StreamRuns, "runs."+tenant+".*.log", rt.clear) // whose messages cannot be removed one by one
+}
+
+// eachAstray does something with each subject of a filter that stands in a partition which is not that of its run. It counts for nothing there, so
+// [Retention.Known] does not name such runs.
+func (rt *Retention) eachAstray(ctx context.Context, stream, filter string, do func(context.Context, place) error) error {
+	parts := rt.bus.Partitions(stream)
+	if !parts.Divided() {
+		return nil
+	}
+	for _, name := range parts.Names() {
+		var astray []string
+		for subject, err := range rt.bus.Stream(name).Subjects(ctx, filter) {
+			if err != nil {
+				return fmt.Errorf("list what is astray in %s: %w", name, err)
+			}
+			if !parts.OwnsSubject(name, subject) {
+				astray = append(astray, subject)
+			}
+		}
+		for _, subject := range astray {
+			if err := do(ctx, place{name, subject}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (rt *Retention) clear(ctx context.Context, at place) error {
+	if err := rt.bus.Stream(at.stream).Clear(ctx, at.filter); err != nil {
+		return fmt.Errorf("purge %s of %s: %w", at.filter, at.stream, err)
 	}
 	return nil
 }

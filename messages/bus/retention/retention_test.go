@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -215,6 +217,88 @@ func TestPurgeTakesAll(t *testing.T) {
 				t.Errorf("%s of %s: %d messages left", filter, stream, left)
 			}
 		}
+	}
+}
+
+// All that is stored under the name of a run is erased with it, in partitions too that are not its own, and with a tenant what is astray of runs
+// that have nothing where it counts.
+func TestEraseTakesAllPartitions(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	for name, open := range map[string]func(*testing.T) (*bus.Bus, *nats.Conn){
+		"made so": func(t *testing.T) (*bus.Bus, *nats.Conn) {
+			t.Helper()
+			return bustest.OpenDivided(t, n)
+		},
+		"moved": func(t *testing.T) (*bus.Bus, *nats.Conn) {
+			t.Helper()
+			ctx, nc := bustest.Context(t), bustest.Connect(t, bustest.Start(t))
+			for _, err := range []error{
+				bus.Setup(ctx, nc, bus.Streams{}), bus.Redivide(ctx, nc), bus.Setup(ctx, nc, bus.Streams{Partitions: n}),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return bustest.OpenOver(t, nc, bus.Config{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, nc := open(t)
+			ctx, kept := bustest.Context(t), retention.New(b, bustest.Logs(b))
+			erased, other, astray := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r10"}, messages.Ref{Tenant: "acme", Run: "r2"}
+			subjects := func(run messages.Ref) map[string]string {
+				return map[string]string{
+					bus.StreamRuns: run.LogSubject(), bus.StreamEvents: run.EventSubject(messages.EventTurnEnd),
+					bus.StreamTasks: run.TaskSubject(messages.PriorityNormal),
+				}
+			}
+			for _, run := range []messages.Ref{erased, other, astray} {
+				for stream, subject := range subjects(run) {
+					parts := b.Partitions(stream)
+					for i, name := range parts.Names() {
+						if run == astray && (stream == bus.StreamTasks || parts.Owns(name, run)) {
+							continue
+						}
+						if _, err := bustest.NewJetStream(t, nc).Publish(ctx, parts.SubjectIn(i, subject), []byte("{}")); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			left := func(run messages.Ref) (left map[string]int) {
+				left = map[string]int{}
+				for stream, filter := range map[string]string{
+					bus.StreamRuns: run.LogSubject(), bus.StreamEvents: run.EventFilter(), bus.StreamTasks: run.QueuedFilter(),
+				} {
+					for _, name := range b.Partitions(stream).Names() {
+						left[stream] += Message(t, nc, name, filter)
+					}
+				}
+				return left
+			}
+			check := func(when string, run messages.Ref, want map[string]int) {
+				t.Helper()
+				if got := left(run); !maps.Equal(got, want) {
+					t.Errorf("%s there are of %s: %v, want %v", when, run, got, want)
+				}
+			}
+			check("at first", erased, map[string]int{bus.StreamRuns: n, bus.StreamEvents: n, bus.StreamTasks: n})
+			if err := kept.Erase(ctx, erased); err != nil {
+				t.Fatal(err)
+			}
+			check("after a run was erased", erased, map[string]int{bus.StreamRuns: 0, bus.StreamEvents: 0, bus.StreamTasks: 0})
+			check("after a run was erased", other, map[string]int{bus.StreamRuns: n, bus.StreamEvents: n, bus.StreamTasks: n})
+			if known, err := kept.Known(ctx, "acme"); err != nil || slices.Contains(known, astray.Run) || !slices.Contains(known, other.Run) {
+				t.Errorf("known are %v, %v", known, err)
+			}
+			if err := kept.EraseRest(ctx, "acme"); err != nil {
+				t.Fatal(err)
+			}
+			check("after the rest was erased", astray, map[string]int{bus.StreamRuns: 0, bus.StreamEvents: 0, bus.StreamTasks: 0})
+			check("after the rest was erased", other, map[string]int{bus.StreamRuns: 1, bus.StreamEvents: 1, bus.StreamTasks: 0})
+		})
 	}
 }
 

@@ -228,19 +228,16 @@ func (st *Store) Last(ctx context.Context, run messages.Ref) (record.Entry, bool
 	return st.last(ctx, run, bus.Stream.Get, st.headOnly)
 }
 
-// End is Last, and has the records of an entry that ends its run. It is one request.
-func (st *Store) End(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
-	return st.last(ctx, run, bus.Stream.Get, st.endOnly)
-}
-
-// EndHeard is End for a run of which it was heard that it has ended: an end that any replica has is the end, and when the one that answers
-// does not have it yet, the leader is asked.
-func (st *Store) EndHeard(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
-	e, ok, err := st.last(ctx, run, bus.Stream.Near, st.endOnly)
-	if err == nil && ok && e.Head.Phase == record.PhaseFinished {
-		return e, true, nil
+// End implements runlog.Log. It is one request, unless the end was heard and the replica that answers does not have it yet: then the leader is
+// asked too.
+func (st *Store) End(ctx context.Context, run messages.Ref, heard bool) (record.Entry, bool, error) {
+	if heard {
+		e, ok, err := st.last(ctx, run, bus.Stream.Near, st.endOnly)
+		if err == nil && ok && e.Head.Phase == record.PhaseFinished {
+			return e, true, nil
+		}
 	}
-	return st.End(ctx, run)
+	return st.last(ctx, run, bus.Stream.Get, st.endOnly)
 }
 
 // endOnly is the decoder of an end; of any other entry it reads the head.

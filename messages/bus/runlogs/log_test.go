@@ -80,11 +80,11 @@ func TestEndHeard(t *testing.T) {
 			t.Parallel()
 			b, lose := open(t)
 			ctx, logs, run := bustest.Context(t), bustest.Logs(b), bustest.Run()
-			if _, ok, err := logs.EndHeard(ctx, run); ok || err != nil {
+			if _, ok, err := logs.End(ctx, run, true); ok || err != nil {
 				t.Errorf("of a run that has not begun: %t, %v", ok, err)
 			}
 			at := bustest.MustAppend(t, logs, run, 0, bustest.Step("one", 1))
-			e, ok, err := logs.EndHeard(ctx, run)
+			e, ok, err := logs.End(ctx, run, true)
 			if err != nil || !ok || e.Seq != at || len(e.Records) > 0 {
 				t.Errorf("of a run that works: %+v, %t, %v", e, ok, err)
 			}
@@ -93,7 +93,7 @@ func TestEndHeard(t *testing.T) {
 			last.Head.ID, last.Head.Time = "two", time.Now().UTC()
 			at = bustest.MustAppend(t, logs, run, at, last)
 			lose()
-			e, ok, err = logs.EndHeard(ctx, run)
+			e, ok, err = logs.End(ctx, run, true)
 			if err != nil || !ok || e.Seq != at || len(e.Records) != 1 {
 				t.Fatalf("of a run that has ended: %+v, %t, %v", e, ok, err)
 			}

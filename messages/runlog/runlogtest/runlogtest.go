@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) runlog.Log) {
 		{"an unknown run has nothing", testUnknown},
 		{"an entry comes back as it was", testEntry},
 		{"a claim and a park learn their own sequence", testOwnSequence},
+		{"an end comes with its records", testEnd},
 		{"an append elsewhere than at the end conflicts", testConflict},
 		{"an append that is repeated is the same append", testRepeat},
 		{"a read yields what was asked for", testRead},
@@ -111,6 +112,11 @@ func testUnknown(t *testing.T, log runlog.Log) {
 	if _, ok, err := log.Last(t.Context(), run); ok || err != nil {
 		t.Errorf("last: got %v, %v, want false, nil", ok, err)
 	}
+	for _, heard := range []bool{false, true} {
+		if _, ok, err := log.End(t.Context(), run, heard); ok || err != nil {
+			t.Errorf("end, heard %t: got %v, %v, want false, nil", heard, ok, err)
+		}
+	}
 	for _, through := range []uint64{0, 1, 1000, runlog.Tail} {
 		if got := read(t, log, run, 0, through); len(got) != 0 {
 			t.Errorf("read through %d: got %d entries", through, len(got))
@@ -181,6 +187,33 @@ func testOwnSequence(t *testing.T, log runlog.Log) {
 	last, _, err := log.Last(t.Context(), run)
 	if err != nil || last.Seq != both || last.Head.ClaimSeq != both || last.Head.ParkSeq != both {
 		t.Errorf("last: got %+v, %v", last, err)
+	}
+}
+
+func testEnd(t *testing.T, log runlog.Log) {
+	t.Helper()
+	run := Ref("end")
+	end := func(what string, want record.Entry) {
+		t.Helper()
+		for _, heard := range []bool{false, true} {
+			got, ok, err := log.End(t.Context(), run, heard)
+			if !ok || err != nil {
+				t.Fatalf("%s, heard %t: got %v, %v", what, heard, ok, err)
+			}
+			equal(t, what, []record.Entry{want}, []record.Entry{got})
+		}
+	}
+	claim := mustAppend(t, log, run, 0, entry("01", &record.Claimed{Claim: "c", Worker: "w", Ticket: 5}))
+	end("of a run that works", heads(read(t, log, run, 0, claim)...)[0])
+	finished := mustAppend(t, log, run, claim, entry("02", &record.StepStarted{Step: 1},
+		&record.Finished{Result: messages.AgentResult{ID: run.Run, Status: messages.StatusCompleted, Result: "ok"}}))
+	got := read(t, log, run, claim, finished)
+	if len(got) != 1 || got[0].Head.Phase != record.PhaseFinished || len(got[0].Records) != 2 {
+		t.Fatalf("got %+v, want one entry that ends the run", got)
+	}
+	end("of a run that has ended", got[0])
+	if last, ok, err := log.Last(t.Context(), run); !ok || err != nil || last.Seq != finished || len(last.Records) != 0 {
+		t.Errorf("last: got %+v, %v, %v, want the end without its records", last, ok, err)
 	}
 }
 
