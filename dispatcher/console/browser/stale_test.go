@@ -39,6 +39,55 @@ func TestKeysOfTheInboxStayWithTheirCall(t *testing.T) {
 	}
 }
 
+// The mark stays with its item while others decide what is before it, however it got there, and what has the focus keeps it. When its own item is
+// decided too, the next that is left has the mark.
+func TestTheMarkStaysWhileOthersDecide(t *testing.T) {
+	h := open(t, settings.AuthOff, script)
+	for _, id := range []string{"in-1", "in-2", "in-3", "in-4", "in-5", "in-6", "in-7", "in-8"} {
+		h.must(http.StatusAccepted, "POST", "/v1/tasks", `{"id":"`+id+`","agent":"asker","input":"write"}`)
+		h.shown("/v1/approvals", id)
+	}
+	h.do(chromedp.Navigate(h.url + "/inbox"))
+	h.shows("in-8")
+	const marked = `document.querySelector(".waits.at a").textContent`
+	decide := func(ids ...string) {
+		h.Helper()
+		h.show(false) // one look at the list finds all of them
+		for _, id := range ids {
+			h.must(http.StatusOK, "POST", "/v1/tasks/"+id+"/approvals", `{"decision":"deny","call":"call_1_1"}`)
+		}
+		h.show(true)
+		for _, id := range ids {
+			h.do(until(`![...document.querySelectorAll(".waits a")].some((a) => a.textContent === "` + id + `")`))
+		}
+	}
+	stays := func(how, want, focus string) {
+		h.Helper()
+		if at := eval[string](h, marked); at != want {
+			t.Errorf("%s: the mark has moved from %s to %s", how, want, at)
+		}
+		if has := eval[string](h, `document.activeElement.closest(".waits")?.querySelector("a").textContent ?? "nothing"`); has != focus {
+			t.Errorf("%s: the focus is in %s, want %s", how, has, focus)
+		}
+	}
+	h.do(chromedp.KeyEvent("jj"), until(marked+` === "in-3"`))
+	decide("in-1")
+	stays("by the keys", "in-3", "in-3")
+	h.do(chromedp.Click(`(//section[.//a[.="in-4"]]//input)[1]`), chromedp.KeyEvent("because"))
+	decide("in-2")
+	stays("by the pointer", "in-4", "in-4")
+	if text := eval[string](h, `document.activeElement.value`); text != "because" {
+		t.Errorf("what was typed is %q", text)
+	}
+	decide("in-3", "in-4")
+	stays("decided elsewhere, with one before it", "in-5", "in-5")
+	h.do(chromedp.KeyEvent("j"), until(marked+` === "in-6"`), chromedp.Click("main h1"), until(`!document.activeElement.closest(".waits")`))
+	decide("in-5", "in-6")
+	if at := eval[string](h, marked); at != "in-7" {
+		t.Errorf("without the focus: the next one that is left is in-7, and the mark is at %s", at)
+	}
+}
+
 const twice = `
 scenes:
   - match: paint

@@ -55,7 +55,9 @@ function Content() {
   useEffect(() => {
     setError(undefined);
     if (!load || loaded.value[key]) return;
-    load().then((m) => (loaded.value = { ...loaded.value, [key]: m.View }), () => setError(new Error("this view could not be loaded: the dispatcher does not answer")));
+    let left = false;
+    load().then((m) => (loaded.value = { ...loaded.value, [key]: m.View }), () => { if (!left) setError(new Error("this view could not be loaded: the dispatcher does not answer")); });
+    return () => { left = true; };
   }, [key, turn]);
   const View = loaded.value[key];
   if (!load) return html`<div class="empty"><h1>There is no such page</h1><p><a href=${to("/")}>To the overview</a></p></div>`;

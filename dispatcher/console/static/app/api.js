@@ -42,8 +42,49 @@ const patience = 30_000;
  */
 export async function ask(path, how = {}) {
   const response = await send(path, how);
-  const text = await response.text();
+  const text = await response.text().catch((err) => {
+    throw how.signal?.aborted ? err : new Problem({ detail: "the connection to the dispatcher broke before its answer was complete", retryable: true });
+  });
   return text ? JSON.parse(text) : /** @type {any} */ (null);
+}
+
+// The ids of what was asked to be made and has not been answered, by what it is.
+const unanswered = /** @type {Map<string, string>} */ (new Map());
+const mostUnanswered = 100;
+
+/**
+ * Asks the API to make something. Until that is answered, the same thing is asked for under the same id, so that a second attempt, such as one after
+ * the answer was lost, does not make another.
+ * @template {string} Path
+ * @param {Path & Known<Path>} path
+ * @param {Record<string, any>} [body]
+ * @param {"id" | "newId"} [field] of the body that takes the id; by default it is a header
+ * @returns {Promise<Reply<Path, "POST">>}
+ */
+export async function make(path, body, field) {
+  const what = JSON.stringify([caller.value?.id, tenant.value, path, body]);
+  const id = unanswered.get(what) ?? newID();
+  unanswered.delete(what); // it becomes the newest
+  unanswered.set(what, id);
+  if (unanswered.size > mostUnanswered) unanswered.delete(/** @type {string} */ (unanswered.keys().next().value));
+  try {
+    const answer = await ask(/** @type {any} */ (path), { method: "POST", ...(field ? { body: { ...body, [field]: id } } : { body, headers: { "Idempotency-Key": id } }) });
+    unanswered.delete(what);
+    return answer;
+  } catch (err) {
+    if (err instanceof Problem && err.status && !err.retryable && err.status < 500) unanswered.delete(what); // it was refused
+    throw err;
+  }
+}
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** A ULID, as the dispatcher makes them. */
+function newID() {
+  let id = "";
+  for (let time = Date.now(), i = 0; i < 10; i++, time = Math.floor(time / 32)) id = alphabet[time % 32] + id;
+  for (const byte of crypto.getRandomValues(new Uint8Array(16))) id += alphabet[byte % 32];
+  return id;
 }
 
 /**
@@ -95,15 +136,24 @@ function forget() {
   signedOut.value = true;
 }
 
-/** Finds out who is asking. */
+let identified = 0; // times that it was asked who the caller is
+
+/** Finds out who is asking. An answer that another question, or a sign-in, has overtaken does not count. */
 export async function identify() {
-  caller.value = await ask("/v1/caller");
-  signedOut.value = false;
+  const turn = ++identified;
+  try {
+    const who = await ask("/v1/caller");
+    if (turn === identified) [caller.value, signedOut.value] = [who, false];
+  } catch (err) {
+    if (turn === identified) throw err;
+  }
 }
 
 /** Exchanges a key or a JWT for a cookie. The page forgets it. @param {string} token */
 export async function signIn(token) {
-  caller.value = await ask("/console/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+  const who = await ask("/console/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+  identified++;
+  caller.value = who;
   signedOut.value = false;
   tabs.postMessage("in");
 }

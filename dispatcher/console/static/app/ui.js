@@ -97,21 +97,33 @@ export function say(text, bad = false) {
 
 export const Sayings = () => html`<div class="sayings" role="status" aria-live="polite">${said.value && html`<p class=${said.value.bad ? "bad" : ""}>${plain(said.value.text)} <button class="quiet" onClick=${() => (said.value = null)}>Close</button></p>`}</div>`;
 
+// A key that is held down presses a button once.
+document.addEventListener("keydown", (e) => {
+  if (e.repeat && e.key === "Enter" && !/** @type {Element} */ (e.target).matches("textarea")) e.preventDefault();
+});
+
 /**
- * A button that asks the API for something: once at a time, disabled for those who may not, and it says what went wrong.
- * @param {{act: () => Promise<any>, needs?: string, done?: string, class?: string, children: any, disabled?: boolean, title?: string}} props
+ * A button that asks the API for something: once at a time and for a double click, disabled for those who may not, and it says what came of it.
+ *
+ * An answer that comes after the button was left, with its dialog or view, changes nothing on the page but the message at its edge. So act makes the
+ * requests and loads again what has changed; what else the page does with the answer, such as closing a dialog or leading to another address, is then's.
+ * @param {{act: () => Promise<any>, then?: (answer: any) => void, needs?: string, done?: string | ((answer: any) => string), class?: string, children: any, disabled?: boolean, title?: string}} props
+ *   done: what is said when it is done
  */
-export function Act({ act, needs, done, class: look, children, disabled, title }) {
+export function Act({ act, then, needs, done, class: look, children, disabled, title }) {
   const [busy, setBusy] = useState(false);
   const running = useRef(false); // it stays enabled meanwhile: what is disabled loses the focus
+  const left = useRef(false);
+  useEffect(() => () => { left.current = true; }, []);
   const allowed = !needs || may(needs);
-  const run = async () => {
-    if (running.current) return;
+  const run = async (/** @type {MouseEvent} */ e) => {
+    if (running.current || e.detail > 1) return;
     running.current = true;
     setBusy(true);
     try {
-      await act();
-      if (done) say(done);
+      const answer = await act();
+      if (!left.current) then?.(answer);
+      if (done) say(typeof done === "string" ? done : done(answer));
     } catch (err) {
       say(/** @type {Error} */ (err).message, true);
     }

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "../app/html.js";
 import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
-import { Act, Empty, Facts, Loaded, Page, Table, Time, say } from "../app/ui.js";
+import { Act, Empty, Facts, Loaded, Page, Table, Time } from "../app/ui.js";
 import { plain } from "../app/format.js";
 import { useAgentCheck, written } from "../app/draft.js";
 import { Editor } from "../app/editor.js";
@@ -40,10 +40,10 @@ function Agent({ name }) {
       <${Editor} label="Definition" rows=${22} text=${text ?? stored} problems=${check.problems} checking=${check.checking} change=${setText} hint="YAML or JSON, as in the agents folder. Storing makes a new revision for new runs; runs that have begun keep theirs. Comments are not stored." />
       <div class="actions"><button disabled=${text === null} onClick=${() => setText(null)}>Undo</button><${Act} class="main" needs="author" disabled=${text === stored || !check.fine?.agent} act=${async () => {
         const done = await ask(path, { method: "PUT", query: { ifRevision: a.revision }, body: check.fine?.agent });
-        say(done.changed ? `Stored as revision ${done.revision}` : "It was the same");
         agent.reload();
         history.reload();
-      }}>Store<//></div>`}<//>
+        return done;
+      }} done=${(/** @type {API["AgentApplied"]} */ a) => (a.changed ? `Stored as revision ${a.revision}` : "Nothing has changed")}>Store<//></div>`}<//>
     ${agent.settled && html`<h2>Revisions</h2>
     <${Loaded} of=${history} rows=${2}>${(/** @type {API["History"]} */ h) => html`<${Table} label="Revisions" rows=${h.changes} keyOf=${(/** @type {API["Change"]} */ c) => String(c.revision)} columns=${[
       { name: "Revision", cell: (/** @type {API["Change"]} */ c) => html`<button class="quiet" onClick=${() => setOld(old === c.revision ? 0 : c.revision)}>${c.revision}</button>` },

@@ -1,8 +1,8 @@
 // Batches, with their progress.
 import { html } from "../app/html.js";
-import { ask } from "../app/api.js";
+import { ask, make } from "../app/api.js";
 import { useLoad } from "../app/load.js";
-import { to } from "../app/route.js";
+import { go, to } from "../app/route.js";
 import { Act, Command, Empty, Facts, Loaded, Page, Status, Table, Time } from "../app/ui.js";
 import { cost, count, plain } from "../app/format.js";
 
@@ -35,7 +35,7 @@ function List() {
 function Batch({ id }) {
   const path = /** @type {const} */ (`/v1/batches/${encodeURIComponent(id)}`);
   const batch = useLoad((signal) => ask(path, { signal }), [id], { every: 3000 });
-  return html`<${Page} title=${`Batch ${plain(id, 64)}`} actions=${batch.data && batch.data.status !== "failed" && (batch.data.endedAt ? html`<${Act} needs="submit" act=${async () => { await ask(`${path}/retry`, { method: "POST", body: { failed: true } }); }} done="A new batch has the failed lines">Retry the failed lines<//>`
+  return html`<${Page} title=${`Batch ${plain(id, 64)}`} actions=${batch.data && batch.data.status !== "failed" && (batch.data.endedAt ? html`<${Act} needs="submit" act=${() => make(`${path}/retry`, { failed: true }, "id")} then=${(/** @type {API["Batch"]} */ b) => go(to(`/batches/${encodeURIComponent(b.id)}`))} done="A new batch has the failed lines">Retry the failed lines<//>`
     : html`<${Act} class="danger" needs="submit" done="It will be cancelled" act=${() => ask(`${path}/cancel`, { method: "POST", body: { reason: "from the console" } })}>Cancel<//>`)}>
     <${Loaded} of=${batch}>${(/** @type {API["Batch"]} */ b) => html`${b.status === "failed" ? html`<p><${Status} of=${b.status} /></p><div class="card stack"><p class="bad">${plain(sentence(b.reason ?? "lines are invalid, so nothing was run"), 400)}</p>
         <${Command} text=${`longshore batch submit FILE --id=${b.id}`} />${b.counts.total > 0 && html`<p class="faint">With <code>--skip-invalid</code> the valid lines run.</p>`}</div>` : html`<p><${Status} of=${b.status} /> <${Progress} of=${b.counts} /></p>`}

@@ -3,7 +3,7 @@ import { html, useState } from "../app/html.js";
 import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
-import { Act, Dialog, Empty, Field, Loaded, Page, RunLink, Table, Time, Typed, say } from "../app/ui.js";
+import { Act, Dialog, Empty, Field, Loaded, Page, RunLink, Table, Time, Typed } from "../app/ui.js";
 import { bytes, json, plain } from "../app/format.js";
 import { Raw } from "../app/text.js";
 
@@ -37,13 +37,11 @@ function Letter({ seq, close }) {
     return html`<div class="stack"><p class="bad"><code>${plain(d.error.code, 40)}</code> ${plain(d.error.message, 4000)}</p>
       ${task ? html`<${Field} label="Task" hint="Edited, it is submitted as a new run."><textarea rows="14" spellcheck=${false} value=${text ?? task} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea><//>` : html`<${Raw} value=${d.raw ?? ""} />`}
       <div class="actions">
-        <${Act} class="danger" needs="operate" act=${async () => { await ask(`/v1/dead-letters/${String(seq)}`, { method: "DELETE" }); say("Removed"); close(); }}>Remove<//>
+        <${Act} class="danger" needs="operate" act=${() => ask(`/v1/dead-letters/${String(seq)}`, { method: "DELETE" })} then=${close} done="Removed">Remove<//>
         <${Act} class="main" needs="operate" act=${async () => {
           const edited = text !== null && text !== task;
           const body = edited ? JSON.parse(/** @type {string} */ (text)) : undefined;
-          const made = await ask(`/v1/dead-letters/${String(seq)}/redrive`, { method: "POST", body });
-          say(`Sent again as ${made.id}`);
-          close();
-        }}>Send again<//></div></div>`;
+          return ask(`/v1/dead-letters/${String(seq)}/redrive`, { method: "POST", body });
+        }} then=${close} done=${(/** @type {API["DeadRedriven"]} */ made) => `Sent again as ${made.id}`}>Send again<//></div></div>`;
   }}<//><//>`;
 }

@@ -1,6 +1,6 @@
 // Approve or deny a call or a budget that waits, or answer a question.
 import { html, useState } from "../app/html.js";
-import { ask, may } from "../app/api.js";
+import { make, may } from "../app/api.js";
 import { Act, Field } from "../app/ui.js";
 import { json, plain } from "../app/format.js";
 import { Raw } from "../app/text.js";
@@ -14,7 +14,7 @@ function objectOf(text) {
 }
 
 /**
- * @param {{id: string, waiting: {reason: string, callId?: string, question?: string}, call?: any, done?: () => void}} props
+ * @param {{id: string, waiting: {reason: string, callId?: string, question?: string}, call?: any, done?: () => void}} props done: loads again what has changed
  */
 export function Decide({ id, waiting, call, done }) {
   const [text, setText] = useState("");
@@ -23,14 +23,14 @@ export function Decide({ id, waiting, call, done }) {
   if (waiting.reason === "answer") {
     return html`<div class="stack"><p>${plain(waiting.question ?? "", 4000)}</p>
       <${Field} label="Answer"><textarea value=${text} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea><//>
-      <div class="actions"><${Act} class="main" needs="decide" disabled=${!text.trim()} done="Answered" act=${async () => { await ask(`${path}/answers`, { method: "POST", body: { text, ...(waiting.callId ? { call: waiting.callId } : {}) } }); done?.(); }}>Answer<//></div></div>`;
+      <div class="actions"><${Act} class="main" needs="decide" disabled=${!text.trim()} done="Answered" act=${async () => { await make(`${path}/answers`, { text, ...(waiting.callId ? { call: waiting.callId } : {}) }); done?.(); }}>Answer<//></div></div>`;
   }
   const whole = waiting.reason === "approval" && call ? objectOf(call.args) : null;
   const changed = args === null ? null : objectOf(args);
   const decide = (/** @type {string} */ decision) => async () => {
     const hash = call?.approval?.hash;
     const others = decision === "approve" && args !== null ? { arguments: changed } : {};
-    await ask(`${path}/approvals`, { method: "POST", body: { ...(waiting.callId ? { call: waiting.callId } : {}), decision, ...(hash ? { hash } : {}), ...(text ? { reason: text } : {}), ...others } });
+    await make(`${path}/approvals`, { ...(waiting.callId ? { call: waiting.callId } : {}), decision, ...(hash ? { hash } : {}), ...(text ? { reason: text } : {}), ...others });
     done?.();
   };
   return html`<div class="stack">${waiting.reason === "budget" && html`<p>${plain(waiting.question ?? "", 4000)} To approve grants the budget once more; to deny ends the run.</p>`}${call && html`<div><b>${plain(call.name, 100)}</b> <${Raw} value=${call.args} /></div>`}

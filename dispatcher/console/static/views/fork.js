@@ -1,9 +1,9 @@
 // Fork a run from one of its steps, with another prompt, model or agent.
 import { html, useState } from "../app/html.js";
-import { ask, may } from "../app/api.js";
+import { ask, make, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
-import { Act, Dialog, Field, Loaded, RunLink, say } from "../app/ui.js";
+import { Act, Dialog, Field, Loaded, RunLink } from "../app/ui.js";
 import { cost, plain } from "../app/format.js";
 import { storeDraft } from "../app/draft.js";
 
@@ -13,7 +13,7 @@ function agentOf(text) {
   return { ...(agent ? { agent } : {}), ...(revision ? { revision: Number(revision) } : {}) };
 }
 
-/** @param {{id: string, path: string, run: import("../app/fold.js").Run, close: () => void}} props */
+/** @param {{id: string, path: import("./run.js").RunPath, run: import("../app/fold.js").Run, close: () => void}} props */
 export function Fork({ id, path, run, close }) {
   const first = run.steps[0]?.n ?? 1, last = run.steps[run.steps.length - 1]?.n ?? 1;
   const [at, setAt] = useState(String(last));
@@ -28,8 +28,7 @@ export function Fork({ id, path, run, close }) {
   const definition = useLoad((signal) => ask(`/v1/agents/${encodeURIComponent(run.agent)}${run.revision ? `/revisions/${run.revision}` : ""}`, { signal }).then((a) => a.agent ?? a), [run.agent, run.revision]);
   const act = async () => {
     const other = prompt === null || prompt === definition.data.instructions ? agentOf(agent) : await storeDraft({ ...definition.data, prompt: undefined, instructions: prompt });
-    setMade((await ask(`${path}/fork`, { method: "POST", body: { at: Number(at), ...(again ? { call: again } : {}), ...(model ? { model } : {}), ...other } })).id);
-    say("Forked");
+    return make(`${path}/fork`, { at: Number(at), ...(again ? { call: again } : {}), ...(model ? { model } : {}), ...other }, "newId");
   };
   const from = Number(at);
   const spent = run.steps.filter((s) => s.n >= from).reduce((sum, s) => sum + (s.cost ?? 0), 0);
@@ -46,5 +45,5 @@ export function Fork({ id, path, run, close }) {
       ? html`<div><button disabled=${!may("author") || agent !== ""} title=${may("author") ? "" : "This needs the permission author."} onClick=${() => setRewrites(true)}>Change the instructions</button></div>`
       : html`<${Loaded} of=${definition} rows=${2}>${(/** @type {any} */ d) => html`<${Field} label="Instructions" hint=${`Stored as the draft of ${plain(run.agent, 64)}; the agent itself stays as it is.`}>
           <textarea name="instructions" rows="8" value=${prompt ?? d.instructions ?? ""} onInput=${(/** @type {any} */ e) => setPrompt(e.target.value)}></textarea><//>`}<//>`}
-    <div class="actions"><${Act} class="main" needs="submit" act=${act}>Fork<//></div></div><//>`;
+    <div class="actions"><${Act} class="main" needs="submit" act=${act} then=${(/** @type {API["ForkReply"]} */ fork) => setMade(fork.id)} done=${(/** @type {API["ForkReply"]} */ fork) => `Forked as ${fork.id}`}>Fork<//></div></div><//>`;
 }

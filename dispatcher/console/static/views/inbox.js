@@ -27,12 +27,12 @@ export function View() {
     return { items: [...approvals, ...questions].sort((a, b) => Date.parse(a.since ?? "") - Date.parse(b.since ?? "")), more: calls.more };
   }, [], { every: 3000 });
   const items = list.data?.items ?? [];
-  const mark = useRef({ key: "", at: 0 }); // of what the keys act on
+  const mark = useRef({ key: "", after: /** @type {string[]} */ ([]) }); // of what the keys act on, and what comes after it
   const [, drawAgain] = useState(0);
-  const found = items.findIndex((i) => keyOf(i) === mark.current.key);
-  const at = found >= 0 ? found : Math.min(mark.current.at, items.length - 1); // it stays while others come and go; when it is gone, the next one has it
-  if (at >= 0) mark.current = { key: keyOf(items[at]), at };
-  const setAt = (/** @type {number} */ i) => { if (items[i]) mark.current = { key: keyOf(items[i]), at: i }; drawAgain((n) => n + 1); };
+  const at = marked(items, mark.current);
+  const put = (/** @type {number} */ i) => { if (items[i]) mark.current = { key: keyOf(items[i]), after: items.slice(i + 1).map(keyOf) }; };
+  put(at);
+  const setAt = (/** @type {number} */ i) => { put(i); drawAgain((n) => n + 1); };
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ e) => {
       if (e.defaultPrevented || e.metaKey || e.ctrlKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (e.target).tagName) || document.querySelector("dialog[open]")) return;
@@ -56,6 +56,17 @@ export function View() {
           ${a.kind === "approval" ? html`<${Decide} id=${a.id} waiting=${{ reason: "approval", callId: a.call }} call=${{ name: a.tool, args: a.arguments, approval: { hash: a.hash, editable: a.editable } }} done=${list.reload} />` : html`<${Question} item=${a} done=${list.reload} />`}
         </section>`)}</div>${l.more && html`<p class="faint">There are more.</p>`}`)}<//>
   <//>`;
+}
+
+/**
+ * Where the mark is: it stays while others come and go. When its item is gone, the next one that is left has it, else the last; at first it is at the oldest.
+ * @param {Item[]} items @param {{key: string, after: string[]}} mark
+ */
+function marked(items, { key, after }) {
+  if (!key) return items.length ? 0 : -1;
+  const places = new Map(items.map((item, i) => [keyOf(item), i]));
+  const left = [key, ...after].find((k) => places.has(k));
+  return left === undefined ? items.length - 1 : /** @type {number} */ (places.get(left));
 }
 
 /** @param {{item: Item, done: () => void}} props */

@@ -33,7 +33,7 @@ export function View() {
     ]} />`)}<//>
     ${make && html`<${Make} close=${() => { setMake(false); list.reload(); }} />`}
     ${revoke && html`<${Dialog} title="Revoke a key" onClose=${() => setRevoke(null)}><p>Requests with the key ${revoke.id} ${plain(revoke.name, 100)} are refused within five seconds. ${revoke.id === caller.value?.id ? html`<b class="bad">You are signed in with it.</b>` : ""}</p>
-      <div class="actions"><button onClick=${() => setRevoke(null)}>Back</button><${Act} class="danger" needs="manage-keys" done="Revoked" act=${async () => { await ask(`/v1/keys/${revoke.id}`, { method: "DELETE" }); setRevoke(null); list.reload(); }}>Revoke<//></div><//>`}
+      <div class="actions"><button onClick=${() => setRevoke(null)}>Back</button><${Act} class="danger" needs="manage-keys" done="Revoked" act=${async () => { await ask(`/v1/keys/${revoke.id}`, { method: "DELETE" }); list.reload(); }} then=${() => setRevoke(null)}>Revoke<//></div><//>`}
   <//>`;
 }
 
@@ -55,5 +55,5 @@ function Make({ close }) {
       : html`<${Field} label="Tenant" hint="Its name, or * for all tenants." error=${wrong ? "Use 1 to 64 characters of A-Z a-z 0-9 _ -, or *." : ""}><input value=${typed} spellcheck=${false} onInput=${(/** @type {Edited} */ e) => setTyped(e.target.value)} /><//>`}
     <fieldset><legend>Roles</legend>${offered.map(({ role, does }) => html`<label class="row" key=${role}><input type="checkbox" checked=${ticked.includes(role)} onChange=${() => setTicked(ticked.includes(role) ? ticked.filter((x) => x !== role) : [...ticked, role])} /> <span>${role}</span> <small class="faint">${does}</small></label>`)}
       <p class="faint">${all ? "Submitters and approvers act within one tenant: a key for all tenants cannot have these roles." : "Agents and prompts belong to all tenants: only a key for all tenants (*) can have the roles author and granter."}</p></fieldset>
-    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="manage-keys" disabled=${!chosen.length || wrong} title=${chosen.length ? "" : "Choose a role first."} act=${async () => setKey((await ask("/v1/keys", { method: "POST", body: { tenant, roles: chosen, ...(name ? { name } : {}) } })).key)}>Make<//></div></form><//>`;
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="manage-keys" disabled=${!chosen.length || wrong} title=${chosen.length ? "" : "Choose a role first."} act=${() => ask("/v1/keys", { method: "POST", body: { tenant, roles: chosen, ...(name ? { name } : {}) } })} then=${(/** @type {API["NewKey"]} */ made) => setKey(made.key)}>Make<//></div></form><//>`;
 }

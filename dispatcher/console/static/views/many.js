@@ -1,6 +1,6 @@
 // What can be done with many runs at once, after their number is confirmed.
 import { html, useState } from "../app/html.js";
-import { ask } from "../app/api.js";
+import { ask, make } from "../app/api.js";
 import { to } from "../app/route.js";
 import { Act, Dialog, Field, say } from "../app/ui.js";
 import { count } from "../app/format.js";
@@ -17,8 +17,8 @@ const runs = (/** @type {number} */ n) => (n === 1 ? "1 run" : `${count(n)} runs
 
 const atOnce = 8; // requests
 
-/** What can be done with chosen runs. @param {{ids: string[], rows: any[], clear: () => void, reload: () => void}} props */
-export function Chosen({ ids, rows, clear, reload }) {
+/** What can be done with chosen runs. @param {{ids: string[], rows: any[], choose: (ids: string[]) => void, reload: () => void}} props */
+export function Chosen({ ids, rows, choose, reload }) {
   const [asked, setAsked] = useState("");
   const [label, setLabel] = useState("");
   const ended = rows.filter((r) => ids.includes(r.id) && r.finishedAt).map((r) => r.id);
@@ -28,28 +28,27 @@ export function Chosen({ ids, rows, clear, reload }) {
     const path = `/v1/tasks/${encodeURIComponent(id)}`;
     switch (asked) {
       case "cancel": return ask(`${path}/cancel`, { method: "POST", body: { reason: "from the console" } });
-      case "retry": return ask(`${path}/fork`, { method: "POST", body: { at: 1 } });
-      default: return ask(`${path}/feedback`, { method: "POST", body: { labels: { [key]: value } } });
+      case "retry": return make(`${path}/fork`, { at: 1 }, "newId");
+      default: return make(`${path}/feedback`, { labels: { [key]: value } });
     }
   };
   const act = async () => {
     const list = of[asked], results = /** @type {PromiseSettledResult<any>[]} */ ([]);
     for (let i = 0; i < list.length; i += atOnce) results.push(...(await Promise.allSettled(list.slice(i, i + atOnce).map(request))));
-    const failed = results.filter((r) => r.status === "rejected");
-    const done = deeds[asked].done;
-    setAsked("");
-    clear();
+    const failed = results.flatMap((r, i) => (r.status === "rejected" ? [{ id: list[i], reason: r.reason }] : []));
     reload();
-    if (failed.length) throw new Error(`${failed.length} of ${list.length} did not work: ${/** @type {any} */ (failed[0]).reason.message}`);
-    say(`${runs(list.length)} ${done}`);
+    if (failed.length) say(`${failed.length} of ${list.length} did not work: ${failed[0].reason.message}`, true);
+    else say(`${runs(list.length)} ${deeds[asked].done}`);
+    return failed.map((f) => f.id);
   };
+  const then = (/** @type {string[]} */ failed) => { setAsked(""); choose(failed); };
   const deed = deeds[asked];
   return html`<div class="row chosen"><b>${count(ids.length)} chosen</b>
     ${Object.entries(deeds).map(([name, d]) => html`<button key=${name} disabled=${of[name].length === 0} onClick=${() => setAsked(name)}>${d.name} ${count(of[name].length)}</button>`)}
     ${ids.length === 2 && html`<a class="button" href=${to(`/compare/${ids.map(encodeURIComponent).join("/")}`)}>Compare</a>`}
-    <button class="quiet" onClick=${clear}>Choose none</button>
+    <button class="quiet" onClick=${() => choose([])}>Choose none</button>
     ${deed && html`<${Dialog} title=${deed.title} onClose=${() => setAsked("")}><div class="stack"><p>${deed.text(of[asked].length)}</p>
       ${asked === "label" && html`<${Field} label="Label"><input name="label" value=${label} placeholder="key=value" spellcheck=${false} onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} /><//>`}
-      <div class="actions"><button onClick=${() => setAsked("")}>Back</button><${Act} class=${deed.danger ? "danger" : "main"} needs="submit" disabled=${asked === "label" && (!key || !value)} act=${act}>${deed.name} ${runs(of[asked].length)}<//></div></div><//>`}
+      <div class="actions"><button onClick=${() => setAsked("")}>Back</button><${Act} class=${deed.danger ? "danger" : "main"} needs="submit" disabled=${asked === "label" && (!key || !value)} act=${act} then=${then}>${deed.name} ${runs(of[asked].length)}<//></div></div><//>`}
   </div>`;
 }

@@ -45,10 +45,9 @@ function Items({ name }) {
   const change = (/** @type {string} */ n) => (/** @type {any} */ e) => refine({ [n]: e.target.value.trim(), after: "" });
   const remove = async () => {
     await ask(`${path}/items`, { method: "DELETE", query: { id: chosen } });
-    setChosen([]);
-    setAsked(false);
     found.reload();
   };
+  const removed = () => { setChosen([]); setAsked(false); };
   return html`<${Page} title=${`Memory ${plain(name, 64)}`} lead="Newest first; a search has what fits best first." actions=${html`<a class="button" href=${to("/memory")}>All collections</a>`}>
     <search class="filters"><${Field} label="Search" wide><${Typed} type="search" data-search value=${q} placeholder="words, or a question" onChange=${change("q")} /><//>
       <${Field} label="Agent"><${Typed} value=${query.agent} spellcheck=${false} onChange=${change("agent")} /><//>
@@ -68,7 +67,7 @@ function Items({ name }) {
       ]} />${l.next && html`<p><button onClick=${() => refine({ after: l.next }, { replace: false })}>Older</button></p>`}`)}<//>
     ${open && html`<${Item} path=${path} id=${open} close=${() => setOpen("")} />`}
     ${asked && html`<${Dialog} title="Remove items" onClose=${() => setAsked(false)}><p>${items(chosen.length)} will be removed from ${plain(name, 64)}, for ever.</p>
-      <div class="actions"><button onClick=${() => setAsked(false)}>Back</button><${Act} class="danger" needs="submit" done="Removed" act=${remove}>Remove ${items(chosen.length)}<//></div><//>`}
+      <div class="actions"><button onClick=${() => setAsked(false)}>Back</button><${Act} class="danger" needs="submit" done="Removed" act=${remove} then=${removed}>Remove ${items(chosen.length)}<//></div><//>`}
   <//>`;
 }
 

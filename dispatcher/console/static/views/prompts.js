@@ -3,7 +3,7 @@ import { html, useState } from "../app/html.js";
 import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
-import { Act, Empty, Facts, Field, Loaded, Page, Table, Time, say } from "../app/ui.js";
+import { Act, Empty, Facts, Field, Loaded, Page, Table, Time } from "../app/ui.js";
 import { plain } from "../app/format.js";
 import { Editor, useCheck } from "../app/editor.js";
 
@@ -36,9 +36,9 @@ function Prompt({ id }) {
   return html`<${Page} title=${`Prompt ${plain(id, 100)}`}>
     <${Loaded} of=${prompt}>${(/** @type {API["Prompt"]} */ p) => html`<${Facts} of=${[["Version", p.version], ["Engine", p.engine], ["Variables", plain((p.requiredVars ?? []).join(", "))], ["Author", plain(p.author, 100)]]} />
       <${Editor} label="Text" rows=${14} text=${text ?? p.text} problems=${check.problems} checking=${check.checking} change=${setText} />
-      <div class="actions"><button disabled=${text === null} onClick=${() => setText(null)}>Undo</button><${Act} class="main" needs="author" disabled=${text === p.text || !check.fine} act=${async () => { const made = await ask(path, { method: "PUT", query: { ifVersion: p.version }, body: { ...clean(p), text } }); say(`Stored as version ${made.version}`); setText(null); setVersion(0); prompt.reload(); history.reload(); }}>Store<//></div>
+      <div class="actions"><button disabled=${text === null} onClick=${() => setText(null)}>Undo</button><${Act} class="main" needs="author" disabled=${text === p.text || !check.fine} act=${async () => { const made = await ask(path, { method: "PUT", query: { ifVersion: p.version }, body: { ...clean(p), text } }); prompt.reload(); history.reload(); return made; }} then=${() => { setText(null); setVersion(0); }} done=${(/** @type {API["Prompt"]} */ made) => `Stored as version ${made.version}`}>Store<//></div>
       <h2>Render</h2><${Field} label="Variables, as JSON"><textarea rows="4" spellcheck=${false} value=${vars} onInput=${(/** @type {Edited} */ e) => setVars(e.target.value)}></textarea><//>
-      <div class="actions"><${Act} act=${async () => setShown((await ask(`${path}/render`, { method: "POST", body: { vars: JSON.parse(vars), version: p.version } })).text)}>Render<//></div>
+      <div class="actions"><${Act} act=${async () => ask(`${path}/render`, { method: "POST", body: { vars: JSON.parse(vars), version: p.version } })} then=${(/** @type {API["PromptRendered"]} */ r) => setShown(r.text)}>Render<//></div>
       ${shown && html`<pre class="text card" tabindex="0">${plain(shown, 100_000)}</pre>`}`}<//>
     ${prompt.settled && html`<h2>Versions</h2>
     <${Loaded} of=${history} rows=${2}>${(/** @type {API["History"]} */ h) => html`<${Table} label="Versions" rows=${h.changes} keyOf=${(/** @type {API["Change"]} */ c) => String(c.revision)} columns=${[

@@ -53,13 +53,12 @@ function Edit({ of, close }) {
   const [quota, setQuota] = useState(/** @type {Record<string, string | number | undefined>} */ (Object.fromEntries(fields.map(([f]) => [f, of.quota[f]]))));
   const act = async () => {
     const body = Object.fromEntries(fields.filter(([f]) => quota[f] !== undefined && quota[f] !== "").map(([f]) => [f, Number(quota[f])]));
-    await ask(`/v1/quotas/${kind}/${encodeURIComponent(name)}`, { method: "PUT", query: of.revision ? { ifRevision: of.revision } : {}, body });
-    close();
+    return ask(`/v1/quotas/${kind}/${encodeURIComponent(name)}`, { method: "PUT", query: of.revision ? { ifRevision: of.revision } : {}, body });
   };
   return html`<${Dialog} title="Quota" onClose=${close}><form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
     ${!of.revision && html`<${Field} label="Kind"><select value=${kind} onChange=${(/** @type {Edited} */ e) => setKind(e.target.value)}>${kinds.map((k) => html`<option>${k}</option>`)}</select><//><${Field} label="Name"><input value=${name} spellcheck=${false} onInput=${(/** @type {Edited} */ e) => setName(e.target.value)} /><//>`}
     ${fields.map(([f, n]) => html`<${Field} key=${f} label=${n} hint="empty: no limit"><input type="number" min="0" step="any" value=${quota[f] ?? ""} onInput=${(/** @type {Edited} */ e) => setQuota({ ...quota, [f]: e.target.value })} /><//>`)}
-    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="administer" disabled=${!name} done="Stored" act=${act}>Store<//></div></form><//>`;
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="main" needs="administer" disabled=${!name} done="Stored" act=${act} then=${close}>Store<//></div></form><//>`;
 }
 
 /** @param {{close: () => void}} props */
@@ -71,5 +70,5 @@ function Pause({ close }) {
     <${Field} label="Kind"><select value=${kind} onChange=${(/** @type {Edited} */ e) => setKind(e.target.value)}>${kinds.map((k) => html`<option>${k}</option>`)}</select><//>
     <${Field} label="Name"><input value=${name} spellcheck=${false} onInput=${(/** @type {Edited} */ e) => setName(e.target.value)} /><//>
     <${Field} label="Reason"><input value=${reason} onInput=${(/** @type {Edited} */ e) => setReason(e.target.value)} /><//>
-    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="danger" needs="operate-fleet" disabled=${!name} act=${async () => { await ask("/v1/pauses", { method: "POST", body: { kind, name, ...(reason ? { reason } : {}) } }); close(); }}>Pause<//></div></form><//>`;
+    <div class="actions"><button type="button" onClick=${close}>Back</button><${Act} class="danger" needs="operate-fleet" disabled=${!name} act=${() => ask("/v1/pauses", { method: "POST", body: { kind, name, ...(reason ? { reason } : {}) } })} then=${close}>Pause<//></div></form><//>`;
 }

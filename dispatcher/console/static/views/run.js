@@ -1,9 +1,9 @@
 // A run, live while it goes on.
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "../app/html.js";
-import { Problem, ask, follow, may, send } from "../app/api.js";
+import { Problem, ask, follow, make, may, send } from "../app/api.js";
 import { useLoad, visible } from "../app/load.js";
 import { place, tenant, to } from "../app/route.js";
-import { Act, Command, Copy, Dialog, Empty, Facts, Failure, Field, Loaded, Page, RunLink, Skeleton, Status, Tabs, Time, Typed, now, say } from "../app/ui.js";
+import { Act, Command, Copy, Dialog, Empty, Facts, Failure, Field, Loaded, Page, RunLink, Skeleton, Status, Tabs, Time, Typed, now } from "../app/ui.js";
 import { bytes, cost, count, duration, json, plain, shell, things } from "../app/format.js";
 import { emptyRun, fold } from "../app/fold.js";
 import { Rows } from "../app/rows.js";
@@ -282,15 +282,15 @@ function Steer({ path, close }) {
   const [text, setText] = useState("");
   return html`<${Dialog} title="Send a message to the run" onClose=${close}><p class="faint">It is read before the next call of the model.</p>
     <textarea autofocus aria-label="Message" value=${text} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea>
-    <div class="actions"><${Act} class="main" needs="submit" disabled=${!text.trim()} done="Sent" act=${async () => { await ask(`${path}/steer`, { method: "POST", body: { message: text } }); close(); }}>Send<//></div><//>`;
+    <div class="actions"><${Act} class="main" needs="submit" disabled=${!text.trim()} done="Sent" act=${() => make(`${path}/steer`, { message: text })} then=${close}>Send<//></div><//>`;
 }
 
 /** @param {{path: RunPath, close: () => void}} props */
 function Feedback({ path, close }) {
   const [comment, setComment] = useState("");
-  const rate = (/** @type {number} */ score) => async () => { await ask(`${path}/feedback`, { method: "POST", body: { score, ...(comment ? { comment } : {}) } }); say("Thank you"); close(); };
+  const rate = (/** @type {number} */ score) => () => make(`${path}/feedback`, { score, ...(comment ? { comment } : {}) });
   return html`<${Dialog} title="Rate this run" onClose=${close}><${Field} label="Comment"><textarea value=${comment} onInput=${(/** @type {Edited} */ e) => setComment(e.target.value)}></textarea><//>
-    <div class="actions"><${Act} needs="submit" act=${rate(1)}>Good<//><${Act} needs="submit" act=${rate(-1)}>Bad<//></div><//>`;
+    <div class="actions"><${Act} needs="submit" act=${rate(1)} then=${close} done="Thank you">Good<//><${Act} needs="submit" act=${rate(-1)} then=${close} done="Thank you">Bad<//></div><//>`;
 }
 
 // The fields of a task that the command tells.

@@ -47,7 +47,7 @@ export function View() {
     onChange=${() => setChosen(chosen.includes(r.id) ? chosen.filter((id) => id !== r.id) : [...chosen, r.id])} />` };
   return html`<${Page} title="Runs" actions=${html`<a class="button" href=${to("/runs", { ...query, columns: params.get("columns") })} hidden=${!after}>Newest</a><button onClick=${() => setChoosing(true)}>Columns</button>`}>
     <${Filters} query=${query} />
-    ${chosen.length > 0 && html`<${Chosen} ids=${chosen} rows=${runs.data?.runs ?? []} clear=${() => setChosen([])} reload=${runs.reload} />`}
+    ${chosen.length > 0 && html`<${Chosen} ids=${chosen} rows=${runs.data?.runs ?? []} choose=${setChosen} reload=${runs.reload} />`}
     <${Loaded} of=${runs} rows=${10}>${(/** @type {API["RunList"]} */ list) => (!list.runs?.length
       ? html`<${Empty} title=${filtered ? "No run matches" : "No runs in the last 24 hours"} command=${filtered ? undefined : 'longshore submit "Write a haiku into haiku.txt"'}>${filtered ? html`<a href=${to("/runs")}>Show all</a>` : "Submit a task, and it is here at once:"}<//>`
       : html`<${Table} label="Runs" rows=${list.runs} keyOf=${(/** @type {API["RunSummary"]} */ r) => `${r.tenant}/${r.id}`} href=${(/** @type {API["RunSummary"]} */ r) => to(`/runs/${encodeURIComponent(r.id)}`)}

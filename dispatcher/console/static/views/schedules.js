@@ -1,6 +1,6 @@
 // Schedules, with their next times.
 import { html } from "../app/html.js";
-import { ask } from "../app/api.js";
+import { ask, make } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { to } from "../app/route.js";
 import { Act, Empty, Facts, Loaded, Page, RunLink, Status, Table, Time } from "../app/ui.js";
@@ -30,10 +30,11 @@ function List() {
 function Schedule({ name }) {
   const path = /** @type {const} */ (`/v1/schedules/${encodeURIComponent(name)}`);
   const one = useLoad((signal) => ask(path, { signal }), [name], { every: 10_000 });
-  const post = (/** @type {string} */ what) => async () => { await ask(`${path}/${what}`, { method: "POST" }); one.reload(); };
+  const hold = (/** @type {"pause" | "resume"} */ what) => async () => { await ask(`${path}/${what}`, { method: "POST" }); one.reload(); };
+  const run = async () => { await make(`${path}/run`); one.reload(); };
   return html`<${Page} title=${`Schedule ${plain(name, 64)}`} actions=${one.data && html`
-      <${Act} needs="operate" act=${post(one.data.schedule.paused ? "resume" : "pause")}>${one.data.schedule.paused ? "Resume" : "Pause"}<//>
-      <${Act} class="main" needs="operate" done="Its task is submitted" act=${post("run")}>Run now<//>`}>
+      <${Act} needs="operate" act=${hold(one.data.schedule.paused ? "resume" : "pause")}>${one.data.schedule.paused ? "Resume" : "Pause"}<//>
+      <${Act} class="main" needs="operate" done="Its task is submitted" act=${run}>Run now<//>`}>
     <${Loaded} of=${one}>${(/** @type {API["ScheduleStatus"]} */ s) => html`<${Facts} of=${[["When", html`<code>${when(s.schedule)}</code>`], ["Overlap", plain(s.schedule.overlap, 40)], ["Last", s.last && html`${plain(s.last.outcome, 40)} ${s.last.run && html`<${RunLink} id=${s.last.run} />`} ${plain(s.last.reason, 200)}`], ["Paused", s.schedule.paused ? "yes" : ""]]} />
       <h2>Next times</h2><ul>${(s.next ?? []).map((/** @type {string} */ t) => html`<li key=${t}>${exact(t)} (<${Time} at=${t} />)</li>`)}</ul><h2>Task</h2><div class="card"><${Raw} value=${s.schedule.task} /></div>`}<//><//>`;
 }

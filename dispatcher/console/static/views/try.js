@@ -1,9 +1,9 @@
 // The inner loop of an agent's author: choose one, change it, give it a task, watch, and again.
 import { html, useState } from "../app/html.js";
-import { ask, may } from "../app/api.js";
+import { ask, make, may } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { place, refine, to } from "../app/route.js";
-import { Act, Field, Loaded, Page, say } from "../app/ui.js";
+import { Act, Field, Loaded, Page } from "../app/ui.js";
 import { plain } from "../app/format.js";
 import { isDraft, storeDraft, useAgentCheck, written } from "../app/draft.js";
 import { Editor } from "../app/editor.js";
@@ -22,9 +22,9 @@ export function View() {
   const act = async () => {
     const brought = await Promise.all(files.map(async (f) => ({ path: f.name, data: base64(new Uint8Array(await f.arrayBuffer())) })));
     const worked = text === null ? agent : (await storeDraft(check.fine?.agent)).agent;
-    const made = await ask("/v1/tasks", { method: "POST", body: { agent: worked, input, labels: { from: "console" }, ...(brought.length ? { files: brought } : {}) } });
-    refine({ run: made.id }, { replace: false });
+    return make("/v1/tasks", { agent: worked, input, labels: { from: "console" }, ...(brought.length ? { files: brought } : {}) });
   };
+  const then = (/** @type {API["Submitted"]} */ made) => refine({ run: made.id }, { replace: false });
   const choose = (/** @type {any} */ e) => { refine({ agent: e.target.value }); setEdits(false); setText(null); };
   return html`<${Page} title="Try it" lead="Choose an agent, give it a task, and watch. Then change the agent, and try again.">
     <${Loaded} of=${agents} rows=${2}>${(/** @type {API["AgentList"]} */ l) => html`<form class="card" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
@@ -33,7 +33,7 @@ export function View() {
       ${edits && html`<${Definition} key=${agent} name=${agent} text=${text} check=${check} change=${setText} />`}
       <${Field} label="Task"><textarea name="task" autofocus value=${input} onInput=${(/** @type {Edited} */ e) => setInput(e.target.value)} placeholder="Write a haiku about harbours into haiku.txt"></textarea><//>
       <${Field} label="Files" hint="At most 512 KiB together. They are in the folder of the run before its first step."><input type="file" multiple onChange=${(/** @type {Edited} */ e) => setFiles([...(e.target.files ?? [])])} /><//>
-      <div class="actions"><${Act} class="main" needs="submit" disabled=${!input.trim() || (text !== null && !check.fine)} title=${input.trim() ? "" : "Write a task first."} act=${act}>${text === null ? "Run" : "Run the changed agent"}<//></div></form>`}<//>
+      <div class="actions"><${Act} class="main" needs="submit" disabled=${!input.trim() || (text !== null && !check.fine)} title=${input.trim() ? "" : "Write a task first."} act=${act} then=${then} done=${(/** @type {API["Submitted"]} */ made) => `Submitted as ${made.id}`}>${text === null ? "Run" : "Run the changed agent"}<//></div></form>`}<//>
     ${run && html`<section class="tried"><p><a href=${to(`/runs/${encodeURIComponent(run)}`)}>Open this run on its own page</a></p><${Run} key=${run} id=${run} /></section>`}
   <//>`;
 }
@@ -46,10 +46,9 @@ function Definition({ name, text, check, change }) {
     <${Editor} label="Definition" name="definition" rows=${14} text=${text ?? a.text} problems=${check.problems} checking=${check.checking} change=${change} hint="YAML or JSON, as in the agents folder. A run of the changed agent uses a draft; the agent itself stays as it is until you save it. Comments are not stored." />
     <div class="actions"><button type="button" disabled=${text === null} onClick=${() => change(null)}>Undo</button><${Act} needs="author" disabled=${!check.fine?.agent} act=${async () => {
       const done = await ask(path, { method: "PUT", query: { ifRevision: a.revision ?? 0 }, body: check.fine?.agent });
-      say(done.changed ? `Saved as revision ${done.revision} of ${plain(name, 64)}` : "It was the same");
-      change(null);
       agent.reload();
-    }}>Save as a new revision<//></div>`}<//>`;
+      return done;
+    }} then=${() => change(null)} done=${(/** @type {API["AgentApplied"]} */ a) => (a.changed ? `Saved as revision ${a.revision} of ${plain(name, 64)}` : "Nothing has changed")}>Save as a new revision<//></div>`}<//>`;
 }
 
 /** @param {Uint8Array} data */

@@ -20,6 +20,6 @@ export function View() {
       { name: "", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<button disabled=${w.draining || w.gone} onClick=${() => setDrain(w)}>Drain</button>` },
     ]} />`)}<//>
     ${drain && html`<${Dialog} title="Drain a worker" onClose=${() => setDrain(null)}><p>${plain(drain.name, 64)} takes no more tasks, hands its ${count(drain.busy)} runs back, and ends.</p>
-      <div class="actions"><button onClick=${() => setDrain(null)}>Back</button><${Act} class="danger" needs="operate-fleet" done="It drains" act=${async () => { await ask(`/v1/workers/${encodeURIComponent(drain.id)}/drain`, { method: "POST" }); setDrain(null); list.reload(); }}>Drain<//></div><//>`}
+      <div class="actions"><button onClick=${() => setDrain(null)}>Back</button><${Act} class="danger" needs="operate-fleet" done="It drains" act=${async () => { await ask(`/v1/workers/${encodeURIComponent(drain.id)}/drain`, { method: "POST" }); list.reload(); }} then=${() => setDrain(null)}>Drain<//></div><//>`}
   <//>`;
 }

@@ -19,6 +19,6 @@ export function View() {
       { name: "", cell: (/** @type {API["WorkspaceStatus"]} */ w) => html`<button disabled=${Boolean(w.holder) || !may("submit")} onClick=${() => setRemove(w.name)}>Remove</button>` },
     ]} />`)}<//>
     ${remove && html`<${Dialog} title="Remove a workspace" onClose=${() => setRemove("")}><p>All files of ${plain(remove, 64)} will be removed, for ever.</p>
-      <div class="actions"><button onClick=${() => setRemove("")}>Back</button><${Act} class="danger" needs="submit" done="Its files are removed" act=${async () => { await ask(`/v1/workspaces/${encodeURIComponent(remove)}`, { method: "DELETE" }); setRemove(""); list.reload(); }}>Remove<//></div><//>`}
+      <div class="actions"><button onClick=${() => setRemove("")}>Back</button><${Act} class="danger" needs="submit" done="Its files are removed" act=${async () => { await ask(`/v1/workspaces/${encodeURIComponent(remove)}`, { method: "DELETE" }); list.reload(); }} then=${() => setRemove("")}>Remove<//></div><//>`}
   <//>`;
 }
