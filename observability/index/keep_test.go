@@ -223,7 +223,8 @@ func TestMadeAgain(t *testing.T) {
 		ahead := slices.Clone(state.Last)
 		ahead[0] += 5000
 		// With several streams the position in each is behind the name of the stream.
-		if err := y.Exec(t.Context(), fmt.Sprintf("UPDATE longshore_index SET position = %d, stream = replace(stream, ' at %s', ' at %s')", ahead.Sum(), state.Last, ahead)); err != nil {
+		move := "UPDATE longshore_index SET position = %d, stream = replace(stream, ' at %s', ' at %s')"
+		if err := y.Exec(t.Context(), fmt.Sprintf(move, ahead.Sum(), state.Last, ahead)); err != nil {
 			t.Fatal(err)
 		}
 		stop = h.keep(y)
