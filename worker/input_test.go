@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -99,10 +100,15 @@ func TestScheduledOntoAnother(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	stolen := messages.Ref{Tenant: "victim", Run: "stolen"}
-	m := &nats.Msg{Subject: "tasks.normal.evil.s1", Data: []byte(`{"input":"x"}`), Header: nats.Header{
+	stolen, carrier := messages.Ref{Tenant: "victim", Run: "stolen"}, messages.Ref{Tenant: "evil", Run: "s1"}
+	// The server refuses a target in another partition.
+	for n := 2; bustest.QueueIn(h.bus, carrier) != bustest.QueueIn(h.bus, stolen); n++ {
+		carrier.Run = fmt.Sprint("s", n)
+	}
+	from := bustest.QueueAt(h.bus, carrier, carrier.TaskSubject(messages.PriorityNormal))
+	m := &nats.Msg{Subject: from, Data: []byte(`{"input":"x"}`), Header: nats.Header{
 		"Nats-Schedule":        {"@at " + time.Now().UTC().Format(time.RFC3339Nano)},
-		"Nats-Schedule-Target": {stolen.TaskSubject(messages.PriorityHigh)},
+		"Nats-Schedule-Target": {bustest.QueueAt(h.bus, stolen, stolen.TaskSubject(messages.PriorityHigh))},
 	}}
 	if _, err := js.PublishMsg(ctx, m); err != nil {
 		t.Fatal(err)
@@ -318,8 +324,10 @@ func TestEachPublishIsARunOrALetter(t *testing.T) {
 	h.result(done)
 	publish("tasks.normal.default.e2", `{"input":"second"}`)
 	publish("tasks.normal.default.e2", `{"input":"third"}`)
-	publish("tasks.normal.default.a.b", `{"input":"x"}`)
-	publish("tasks.normal.default.a.b", `{"input":"y"}`)
+	// INTAKE takes only subjects of tasks, so in a divided fleet this is published to a partition.
+	none := bustest.QueueAt(h.bus, messages.Ref{Tenant: "default", Run: "a"}, "tasks.normal.default.a.b")
+	publish(none, `{"input":"x"}`)
+	publish(none, `{"input":"y"}`)
 	b := h.open(h.nc)
 	for len(want) > 0 {
 		for _, tenant := range []string{"default", ""} {
