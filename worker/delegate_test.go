@@ -25,16 +25,20 @@ import (
 )
 
 // puppet is a model that does what the input of the task says, line by line, a turn each: "say x" answers, "delegate {…}" and other
-// names of tools call one, "wait" holds the reply back until release or the call is aborted, "dawdle" until its own release whatever happens, "fail" is an error of the model. A run whose
-// lines are used up answers with the last result of a tool.
+// names of tools call one, "wait" holds the reply back until release or the call is aborted, "dawdle" until its own release whatever
+// happens, "then x" answers once another has begun to dawdle, "fail" is an error of the model. A run whose lines are used up answers
+// with the last result of a tool.
 type puppet struct {
 	arrived chan struct{}
 	free    chan struct{}
 	late    chan struct{} // for those who dawdle
+	dawdles chan struct{} // one for each that has begun to
 }
 
 func newPuppet() *puppet {
-	return &puppet{arrived: make(chan struct{}, 1000), free: make(chan struct{}), late: make(chan struct{})}
+	return &puppet{
+		arrived: make(chan struct{}, 1000), free: make(chan struct{}), late: make(chan struct{}), dawdles: make(chan struct{}, 1000),
+	}
 }
 
 func (p *puppet) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Delta, error] {
@@ -78,12 +82,21 @@ func (p *puppet) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 			}
 			reply.Message.Content = messages.TextContent("waited")
 		case "dawdle":
+			p.dawdles <- struct{}{}
 			select {
 			case <-p.late:
 			case <-time.After(patience):
 			}
 			yield(model.Delta{}, context.Canceled)
 			return
+		case "then": // children of several partitions begin in any order
+			select {
+			case <-p.dawdles:
+			case <-ctx.Done():
+				yield(model.Delta{}, context.Cause(ctx))
+				return
+			}
+			reply.Message.Content = messages.TextContent(rest)
 		case "say":
 			reply.Message.Content = messages.TextContent(rest)
 		default:
@@ -277,7 +290,7 @@ func TestDelegateAgainBeforeTheEnd(t *testing.T) {
 	p := newPuppet()
 	h.worker("w", p, worker.Config{}, delegateTools(t)...)
 	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(
-		asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", "say quick") + "\n" + asks(t, nil, "hand", "wait", "say d"),
+		asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", "then quick") + "\n" + asks(t, nil, "hand", "wait", "say d"),
 	)})
 	select {
 	case <-p.arrived: // the parent has delegated again
@@ -328,7 +341,7 @@ func TestDelegateWhileManyEnd(t *testing.T) {
 	h.worker("w", p, worker.Config{Slots: 2 * record.MaxEarlier}, delegateTools(t)...)
 	var calls []string
 	for i := range record.MaxEarlier + 1 {
-		calls = append(calls, asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", fmt.Sprint("say ", i)))
+		calls = append(calls, asks(t, map[string]any{"wait": "first"}, "hand", "dawdle", fmt.Sprint("then ", i)))
 	}
 	run := h.submit(messages.Task{Agent: "boss", Input: messages.TextInput(strings.Join(calls, "\n"))})
 	r := h.result(run)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
@@ -29,38 +31,53 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct{ name, subject, body, field string }{
-		{"not JSON", "tasks.normal.default.b1", `{"input":`, "input"},
-		{"an unknown field", "tasks.normal.default.b2", `{"input":"x","inptu":"y"}`, "inptu"},
-		{"a wrong type", "tasks.normal.default.b3", `{"input":"x","limits":{"maxSteps":"9"}}`, "limits.maxSteps"},
-		{"invalid UTF-8", "tasks.normal.default.b4", "{\"input\":\"\xff\"}", "input"},
-		{"an unknown agent", "tasks.normal.default.b5", `{"input":"x","agent":"unknown"}`, "agent"},
-		{"an empty input", "tasks.normal.default.b6", `{"input":""}`, "input"},
-		{"another run than the subject", "tasks.normal.default.b7", `{"input":"x","id":"other"}`, "id"},
-		{"another priority than the subject", "tasks.low.default.b8", `{"input":"x","priority":"high"}`, "priority"},
-		{"a star for an id", "tasks.normal.default.*", `{"input":"x"}`, "subject"},
-		{"a wildcard for an id", "tasks.normal.default.>", `{"input":"x"}`, "subject"},
-		{"an id that stands for none", "tasks.normal.default._", `{"input":"x"}`, "subject"},
-		{"a tenant that stands for none", "tasks.high._.b12", `{"input":"x"}`, "subject"},
-		{"too many tokens", "tasks.normal.default.a.b", `{"input":"x"}`, "subject"},
-		{"a long id", "tasks.normal.default." + strings.Repeat("x", 1000), `{"input":"x"}`, "subject"},
-		{"an unknown priority", "tasks.urgent.default.b9", `{"input":"x"}`, "subject"},
-		{"a wake-up without a record", "tasks.wake.default.b10", `{}`, "after"},
-		{"an unknown errand", "tasks.wake.default.b11", `{"errand":"shopping"}`, "errand"},
-		{"an unknown rating", "tasks.wake.default.b13", `{"errand":"learn"}`, "rating"},
+	for _, tc := range []struct {
+		name, subject, body, field string
+
+		untaken bool // by any stream of a divided queue: the publisher is told
+	}{
+		{"not JSON", "tasks.normal.default.b1", `{"input":`, "input", false},
+		{"an unknown field", "tasks.normal.default.b2", `{"input":"x","inptu":"y"}`, "inptu", false},
+		{"a wrong type", "tasks.normal.default.b3", `{"input":"x","limits":{"maxSteps":"9"}}`, "limits.maxSteps", false},
+		{"invalid UTF-8", "tasks.normal.default.b4", "{\"input\":\"\xff\"}", "input", false},
+		{"an unknown agent", "tasks.normal.default.b5", `{"input":"x","agent":"unknown"}`, "agent", false},
+		{"an empty input", "tasks.normal.default.b6", `{"input":""}`, "input", false},
+		{"another run than the subject", "tasks.normal.default.b7", `{"input":"x","id":"other"}`, "id", false},
+		{"another priority than the subject", "tasks.low.default.b8", `{"input":"x","priority":"high"}`, "priority", false},
+		{"a star for an id", "tasks.normal.default.*", `{"input":"x"}`, "subject", false},
+		{"a wildcard for an id", "tasks.normal.default.>", `{"input":"x"}`, "subject", false},
+		{"an id that stands for none", "tasks.normal.default._", `{"input":"x"}`, "subject", false},
+		{"a tenant that stands for none", "tasks.high._.b12", `{"input":"x"}`, "subject", false},
+		{"too many tokens", "tasks.normal.default.a.b", `{"input":"x"}`, "subject", true},
+		{"a long id", "tasks.normal.default." + strings.Repeat("x", 1000), `{"input":"x"}`, "subject", false},
+		{"an unknown priority", "tasks.urgent.default.b9", `{"input":"x"}`, "subject", true},
+		{"a wake-up without a record", "tasks.wake.default.b10", `{}`, "after", false},
+		{"an unknown errand", "tasks.wake.default.b11", `{"errand":"shopping"}`, "errand", false},
+		{"an unknown rating", "tasks.wake.default.b13", `{"errand":"learn"}`, "rating", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if _, err := js.Publish(ctx, tc.subject, []byte(tc.body)); err != nil {
+			priority, run, ok := messages.ParseTaskSubject(tc.subject)
+			subject := tc.subject
+			if ok && priority.Wakes() {
+				subject = bustest.QueueAt(h.bus, run, subject) // only Longshore publishes there
+			}
+			_, err := js.Publish(ctx, subject, []byte(tc.body))
+			if tc.untaken && h.bus.Partitions(bus.StreamTasks).Divided() {
+				if !errors.Is(err, jetstream.ErrNoStreamResponse) {
+					t.Errorf("a subject that no stream takes: %v", err)
+				}
+				return
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			letter := h.letter(ctx, js, tc.subject)
 			if !strings.HasPrefix(letter.Error.Message, tc.field+": ") || string(letter.Task) != tc.body {
 				t.Errorf("dead letter: %q for %q", letter.Error.Message, letter.Task)
 			}
-			_, run, ok := messages.ParseTaskSubject(tc.subject)
-			if !ok || strings.HasPrefix(tc.subject, "tasks.wake") {
+			if !ok || priority.Wakes() {
 				return
 			}
 			if r := h.result(run); r.Status != messages.StatusFailed || r.Error.Message != letter.Error.Message {
@@ -83,10 +100,15 @@ func TestScheduledOntoAnother(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	stolen := messages.Ref{Tenant: "victim", Run: "stolen"}
-	m := &nats.Msg{Subject: "tasks.normal.evil.s1", Data: []byte(`{"input":"x"}`), Header: nats.Header{
+	stolen, carrier := messages.Ref{Tenant: "victim", Run: "stolen"}, messages.Ref{Tenant: "evil", Run: "s1"}
+	// The server refuses a target in another partition.
+	for n := 2; bustest.QueueIn(h.bus, carrier) != bustest.QueueIn(h.bus, stolen); n++ {
+		carrier.Run = fmt.Sprint("s", n)
+	}
+	from := bustest.QueueAt(h.bus, carrier, carrier.TaskSubject(messages.PriorityNormal))
+	m := &nats.Msg{Subject: from, Data: []byte(`{"input":"x"}`), Header: nats.Header{
 		"Nats-Schedule":        {"@at " + time.Now().UTC().Format(time.RFC3339Nano)},
-		"Nats-Schedule-Target": {stolen.TaskSubject(messages.PriorityHigh)},
+		"Nats-Schedule-Target": {bustest.QueueAt(h.bus, stolen, stolen.TaskSubject(messages.PriorityHigh))},
 	}}
 	if _, err := js.PublishMsg(ctx, m); err != nil {
 		t.Fatal(err)
@@ -210,7 +232,7 @@ func TestLateConflictIsRefused(t *testing.T) {
 	run := h.submit(task)
 	h.result(run)
 	stop()
-	h.forgetDuplicates()
+	h.forgetDuplicates(run)
 	if _, err := h.client.Submit(t.Context(), messages.Task{ID: "d3", Input: messages.TextInput("else")}); !errors.Is(err, dispatcher.ErrConflict) {
 		t.Errorf("another task: %v", err)
 	}
@@ -225,8 +247,8 @@ func TestLateConflictIsRefused(t *testing.T) {
 	}
 }
 
-// forgetDuplicates shortens the queue's window of duplicates and waits until what is in it now has left it.
-func (h *house) forgetDuplicates() {
+// forgetDuplicates shortens the window of duplicates where a run's tasks are and waits until what is in it now has left it.
+func (h *house) forgetDuplicates(run messages.Ref) {
 	h.t.Helper()
 	js, err := jetstream.New(h.nc)
 	if err != nil {
@@ -234,7 +256,7 @@ func (h *house) forgetDuplicates() {
 	}
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
-	stream, err := js.Stream(ctx, bus.StreamTasks)
+	stream, err := js.Stream(ctx, bustest.QueueIn(h.bus, run))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -245,7 +267,7 @@ func (h *house) forgetDuplicates() {
 		if _, err := js.UpdateStream(ctx, cfg); err != nil {
 			h.t.Fatal(err)
 		}
-		ack, err := js.Publish(ctx, "tasks.low.default.probe", nil, jetstream.WithMsgID("probe"))
+		ack, err := js.Publish(ctx, bustest.QueueAt(h.bus, run, "tasks.low.default.probe"), nil, jetstream.WithMsgID("probe"))
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -302,8 +324,10 @@ func TestEachPublishIsARunOrALetter(t *testing.T) {
 	h.result(done)
 	publish("tasks.normal.default.e2", `{"input":"second"}`)
 	publish("tasks.normal.default.e2", `{"input":"third"}`)
-	publish("tasks.normal.default.a.b", `{"input":"x"}`)
-	publish("tasks.normal.default.a.b", `{"input":"y"}`)
+	// INTAKE takes only subjects of tasks, so in a divided fleet this is published to a partition.
+	none := bustest.QueueAt(h.bus, messages.Ref{Tenant: "default", Run: "a"}, "tasks.normal.default.a.b")
+	publish(none, `{"input":"x"}`)
+	publish(none, `{"input":"y"}`)
 	b := h.open(h.nc)
 	for len(want) > 0 {
 		for _, tenant := range []string{"default", ""} {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
@@ -69,12 +70,13 @@ scenes:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"RUNS", "BLOBS"} {
+	logs := bustest.LogIn(h.bus, run)
+	for _, name := range []string{logs, "BLOBS"} {
 		s, err := js.Stream(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st := s.CachedInfo().State; name == "RUNS" && st.Bytes > uint64(entries*messages.MaxPayload) || st.Msgs == 0 {
+		if st := s.CachedInfo().State; name == logs && st.Bytes > uint64(entries*messages.MaxPayload) || st.Msgs == 0 {
 			t.Errorf("%s holds %d messages of %d bytes", name, st.Msgs, st.Bytes)
 		}
 	}

@@ -390,15 +390,8 @@ func TestWatchOfARunWhoseLogIsGone(t *testing.T) {
 	f := newFleet(t)
 	run := dispatcher.Run("greeting")
 	f.work(t, run, messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: "Hello."})
-	js, err := jetstream.New(embeddedtest.Conn(t, f.servers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), bus.StreamRuns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(run.LogSubject())); err != nil {
+	b := bustest.Reopen(t, embeddedtest.Conn(t, f.servers))
+	if err := b.Partitions(bus.StreamRuns).Of(run).Clear(t.Context(), run.LogSubject()); err != nil {
 		t.Fatal(err)
 	}
 	stdout, stderr := f.run(t, "watch", "greeting")

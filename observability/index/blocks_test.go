@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/erasure"
@@ -40,8 +41,16 @@ func TestSearchInBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := h.js.PublishAsync(h.at(e.Ref(), e.Name()), body, jetstream.WithStallWait(patience)); err != nil {
+			stored, err := h.js.PublishAsync(h.at(e.Ref(), e.Name()), body, jetstream.WithStallWait(patience))
+			if err != nil {
 				t.Fatal(err)
+			}
+			if h.bus.Partitions(bus.StreamEvents).Divided() { // then their order is that of the times at which they were stored
+				select {
+				case <-stored.Ok():
+				case err := <-stored.Err():
+					t.Fatal(err)
+				}
 			}
 		}
 		<-h.js.PublishAsyncComplete()

@@ -5,6 +5,7 @@ package index_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
@@ -215,7 +217,15 @@ func TestMadeAgain(t *testing.T) {
 		}
 		stop()
 
-		if err := y.Exec(t.Context(), "UPDATE longshore_index SET position = 5000"); err != nil {
+		state, err := events.New(h.bus).State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead := slices.Clone(state.Last)
+		ahead[0] += 5000
+		// With several streams the position in each is behind the name of the stream.
+		move := "UPDATE longshore_index SET position = %d, stream = replace(stream, ' at %s', ' at %s')"
+		if err := y.Exec(t.Context(), fmt.Sprintf(move, ahead.Sum(), state.Last, ahead)); err != nil {
 			t.Fatal(err)
 		}
 		stop = h.keep(y)

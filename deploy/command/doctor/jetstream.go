@@ -185,9 +185,10 @@ func (s *store) copies(context.Context) []Finding {
 	}
 }
 
-// leaders looks at which servers lead the streams that have the logs of runs, if there are several, and those that have their events.
+// leaders looks at which servers lead the streams of a kind, if there are several: those of logs, of events and of the queue.
 func (s *store) leaders(context.Context) []Finding {
-	return slices.Concat(s.leadersOf("leaders of logs", bus.StreamRuns), s.leadersOf("leaders of events", bus.StreamEvents))
+	return slices.Concat(s.leadersOf("leaders of logs", bus.StreamRuns), s.leadersOf("leaders of events", bus.StreamEvents),
+		s.leadersOf("leaders of the queue", bus.StreamTasks))
 }
 
 func (s *store) leadersOf(check, stream string) []Finding {

@@ -19,11 +19,11 @@ func TestJudgements(t *testing.T) {
 		s := &store{doctor: &doctor{version: "1"}, queued: queued}
 		return s.members(list)
 	}
-	leaders := func(servers ...string) Finding {
+	leaders := func(stream string, servers ...string) Finding {
 		s := &store{streams: map[string]*bus.StreamState{bus.StreamEvents: {StreamInfo: &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: "z"}}}}}
 		for i, server := range servers {
 			info := &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: server}}
-			s.streams[bus.PartitionName(bus.StreamRuns, i, len(servers))] = &bus.StreamState{StreamInfo: info}
+			s.streams[bus.PartitionName(stream, i, len(servers))] = &bus.StreamState{StreamInfo: info}
 		}
 		return append(s.leaders(t.Context()), Finding{Found: "nothing"})[0]
 	}
@@ -32,9 +32,11 @@ func TestJudgements(t *testing.T) {
 		status Status
 		text   string
 	}{
-		"leaders on two servers": {leaders("a", "b", "a"), OK, "3 streams are led by 2 servers"},
-		"leaders on one server":  {leaders("a", "a", "a"), Warn, "a leads all 3 streams"},
-		"one stream of logs":     {leaders("a"), "", "nothing"},
+		"leaders on two servers": {leaders(bus.StreamRuns, "a", "b", "a"), OK, "3 streams are led by 2 servers"},
+		"leaders on one server":  {leaders(bus.StreamRuns, "a", "a", "a"), Warn, "a leads all 3 streams"},
+		"one leads all events":   {leaders(bus.StreamEvents, "a", "a", "a"), Warn, "a leads all 3 streams"},
+		"one leads the queue":    {leaders(bus.StreamTasks, "a", "a", "a"), Warn, "a leads all 3 streams"},
+		"one stream of logs":     {leaders(bus.StreamRuns, "a"), "", "nothing"},
 		"clocks agree":           {skew(-20*time.Millisecond, time.Millisecond), OK, "20ms"},
 		"unknown":                {skew(4*time.Second, 10*time.Second), OK, ""},
 		"clocks differ":          {skew(-2*time.Second, time.Millisecond), Warn, "2s"},
