@@ -173,7 +173,7 @@ func runDeeds() []deed {
 			api("/v1/tasks?q=plain", func(a map[string]any) bool { return a["found"] == 3.0 }),
 		},
 		{many, "a run is cancelled", []stroke{tick("Choose run stopped"), back("Cancel 1", "Back"), press("Cancel 1"), press("Cancel 1 run"), sees("1 run cancelled")}, tells("/v1/tasks/stopped/result", "status:cancelled")},
-		{many, "two runs are compared", []stroke{tick("Choose run one"), tick("Choose run two"), press("Compare"), sees("No step is different")}, at("/compare/one/two")},
+		{many, "two runs are compared", []stroke{tick("Choose run one"), tick("Choose run two"), press("Compare"), sees("No step differs")}, at("/compare/one/two")},
 		{"", "what both have is unfolded", []stroke{press("~The first step is the same")}, shown(`document.querySelector("details").open`, "true")},
 
 		{"runs/r", "the parts of a run are opened", []stroke{press("Timeline"), press("Records"), press("Logs"), press("Raw"), sees("Copy JSON")}, at("/runs/r?tab=raw")},
@@ -196,7 +196,7 @@ func runDeeds() []deed {
 		{"", "a run is copied as a case", []stroke{press("Add to a suite"), write("Name of the case", "tide"), press("Copy"), press("Close")}, copied(`name: "tide"`)},
 		{
 			"", "a run is forked with another agent and model",
-			[]stroke{back("Fork", "Close"), press("Fork"), write("From step", "1"), write("Model", "demo/demo"), write("Agent", "tried"), press("Fork"), sees("The fork is"), press("Compare the two"), sees("They part")},
+			[]stroke{back("Fork", "Close"), press("Fork"), write("From step", "1"), write("Model", "demo/demo"), write("Agent", "tried"), press("Fork"), sees("The fork is"), press("Compare the two"), sees("They differ")},
 			func(h *hall) string {
 				return tells("/v1/tasks/"+eval[string](h, `location.pathname.split("/")[3]`), "agent:tried")(h)
 			},
@@ -230,7 +230,7 @@ func authorDeeds() []deed {
 			write("Definition", "name: tried\rtool: x"), sees("unknown field"), press("Line 2"), press("Undo"), sees("No mistakes."),
 			write("Definition", "name: tried\rmaxSteps: 7"), sees("No mistakes."), press("Store"), sees("Stored as revision"),
 		}, tells("/v1/agents/tried", "maxSteps:7")},
-		{"", "an earlier revision is opened", []stroke{press("in Revision"), sees("what is stored now")}, nil},
+		{"", "an earlier revision is opened", []stroke{press("in Revision"), sees("the current one")}, nil},
 		{"try", "an agent is chosen, changed and tried", []stroke{
 			choose("Agent", "tried"), press("Change the agent"), write("Definition", "name: tried\rtool: x"), sees("unknown field"), press("Line 2"), press("Undo"), sees("No mistakes."),
 			write("Definition", "name: tried\rtools: [write_file]"), sees("No mistakes."), upload("Files", "note.txt"), write("Task", "write it"), press("Run the changed agent"), sees("Done: see haiku.txt"),
@@ -257,7 +257,7 @@ func keptDeeds() []deed {
 		{"batches/long", "a batch is cancelled", []stroke{press("Copy"), press("Cancel"), sees("It will be cancelled")}, tells("/v1/batches/long", "status:cancel")},
 		{"schedules/nightly", "a schedule is paused", []stroke{press("Pause"), sees("Resume")}, tells("/v1/schedules/nightly", "paused:true")},
 		{"", "a schedule is resumed", []stroke{press("Resume"), sees("Pause")}, tells("/v1/schedules/nightly", "!paused:true")},
-		{"", "a schedule is run now", []stroke{press("Run now"), sees("Its task is submitted")}, tells("/v1/schedules/nightly", "run:")},
+		{"", "a schedule is run now", []stroke{press("Run now"), sees("Its task was submitted")}, tells("/v1/schedules/nightly", "run:")},
 		{"", "the run of a schedule is opened", []stroke{follow("/runs/…")}, nil},
 		{"dead-letters", "dead letters are searched", []stroke{write("Agent", "unknown"), write("Error code", "unknown_agent")}, all(at("/dead-letters?agent=unknown&code=unknown_agent"), shown(`document.querySelectorAll("main tbody tr").length`, "2"))},
 		{"dead-letters", "a dead letter is removed", []stroke{back("in Number", "Close"), press("in Number"), press("Remove"), sees("Removed"), rows(1)}, api("/v1/dead-letters", func(a map[string]any) bool { return len(a["letters"].([]any)) == 1 })},

@@ -24,7 +24,7 @@ func TestAnAgentIsEditedAsYAML(t *testing.T) {
 		t.Fatalf("the editor shows\n%s", text)
 	}
 	h.do(chromedp.Click(fmt.Sprintf(`//main//td/button[normalize-space()="%v"]`, first["revision"])))
-	h.shows(fmt.Sprintf("Revision %v, and what is stored now", first["revision"]))
+	h.shows(fmt.Sprintf("Revision %v, and the current one", first["revision"]))
 	if was := eval[string](h, `document.querySelector(".sides .card").innerText`); !strings.Contains(was, "Then stop.\n") || !strings.HasPrefix(was, "apiVersion") {
 		t.Errorf("the revision before is shown as\n%s", was)
 	}

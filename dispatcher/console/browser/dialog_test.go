@@ -72,7 +72,7 @@ func TestFocusMovesToTheContent(t *testing.T) {
 	h := open(t, settings.AuthOff, script)
 	h.shows("Nothing has run yet")
 	h.do(chromedp.KeyEvent("\t"))
-	if at := eval[string](h, "document.activeElement.textContent"); at != "To the content" {
+	if at := eval[string](h, "document.activeElement.textContent"); at != "Skip to the content" {
 		t.Errorf("the first link is %q", at)
 	}
 	h.do(chromedp.KeyEvent("\r"))

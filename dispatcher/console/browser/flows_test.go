@@ -82,7 +82,7 @@ func TestForkAndCompare(t *testing.T) {
 	h.shows("The fork is")
 	h.do(chromedp.Click(`//a[normalize-space()="Compare the two"]`))
 	h.shows("The first step is the same in both")
-	h.shows("They part at step 2.")
+	h.shows("They differ from step 2 on.")
 	h.shows("grey harbour evening at sea")
 	h.picture("compare")
 	marks := `[...document.querySelectorAll("mark")].map((m) => m.className + " " + m.textContent).sort().join()`
@@ -100,7 +100,7 @@ func TestForkAndCompare(t *testing.T) {
 	h.do(chromedp.Click(`dialog button.main`))
 	h.shows("The fork is")
 	h.do(chromedp.Click(`//a[normalize-space()="Compare the two"]`))
-	h.shows("No step is different.")
+	h.shows("No step differs.")
 	h.shows("sailor_draft@")
 	if _, draft := h.ask("GET", "/v1/agents/sailor_draft", ""); draft["instructions"] != "Write as a sailor would." {
 		t.Errorf("the draft is %v", draft)
@@ -293,7 +293,7 @@ func TestForkWithAnotherDecision(t *testing.T) {
 	h.shows("It asks again")
 	h.do(chromedp.Click(`//a[normalize-space()="Compare the two"]`))
 	h.do(chromedp.Click(button("Deny")))
-	h.shows("They part at step 1.")
+	h.shows("They differ from step 1 on.")
 	h.shows("User denied approval")
 	h.picture("compare_decisions")
 }

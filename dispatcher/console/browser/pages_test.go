@@ -7,6 +7,6 @@ func pages() map[string]string {
 		"runs/r?tab=raw": "Copy JSON", "runs/a": "Approve", "inbox": "Approve", "try": "Agent", "agents": "asker", "agents/asker": "Revisions", "prompts": "greeting", "prompts/greeting": "Render",
 		"sessions": "s", "sessions/s": "Runs", "batches": "nightly", "schedules": "nightly", "schedules/nightly": "Next times", "lanes": "The queue is empty", "dead-letters": "unknown",
 		"workspaces": "Files", "workers": "Busy", "quotas": "acme", "keys": "Authentication is disabled", "audit": "quotas.put",
-		"memory": "Memory", "tools": "write_file", "tools/write_file": "Arguments", "suites": "Evaluation suites", "compare/r/a": "They part",
+		"memory": "Memory", "tools": "write_file", "tools/write_file": "Arguments", "suites": "Evaluation suites", "compare/r/a": "They differ",
 	}
 }

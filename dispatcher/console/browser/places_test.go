@@ -184,7 +184,7 @@ func TestHostileMemory(t *testing.T) {
 		}
 	}
 	h.visits(map[string]string{
-		"memory": "constructor", "memory/apart": "Older", "memory/constructor": "When", "memory/constructor?tag=" + url.QueryEscape("<svg onload="): "Nothing fits",
+		"memory": "constructor", "memory/apart": "Older", "memory/constructor": "When", "memory/constructor?tag=" + url.QueryEscape("<svg onload="): "Nothing matches",
 		"memory/constructor?q=script": "Memory constructor", "memory/__proto__": "Memory __proto__",
 	})
 	h.dialogs("memory/constructor", "td button.id")
@@ -284,7 +284,7 @@ func TestHostileAddresses(t *testing.T) {
 	h := open(t, settings.AuthOff, script)
 	h.submit(`{"id":"r","input":"hi"}`, true)
 	pages := map[string]string{
-		"runs/%FF": "There is no such page", "runs?columns=constructor,__proto__,id,toString": "found", "?span=constructor": "Newest runs", "runs?since=1e999": "Runs", "runs?since=constructor": "Runs",
+		"runs/%FF": "Page not found", "runs?columns=constructor,__proto__,id,toString": "found", "?span=constructor": "Newest runs", "runs?since=1e999": "Runs", "runs?since=constructor": "Runs",
 		"runs/r?tab=constructor": "Result", "runs?after=%FF": "Runs", "dead-letters?after=-1": "Dead letters", "compare/r/": "Choose two runs", "compare/r/r/r": "Compare",
 	}
 	for i, text := range hostile() {
@@ -311,7 +311,7 @@ func TestHostileAddresses(t *testing.T) {
 		if out := eval[[]string](h, unseen); len(out) > 0 {
 			t.Errorf("tenant %q: not seen in %q", name, out)
 		}
-		h.do(chromedp.Click(`//a[contains(.,"Leave out the tenant")]`))
+		h.do(chromedp.Click(`//a[contains(.,"Continue without the tenant")]`))
 		h.shows("found")
 	}
 }

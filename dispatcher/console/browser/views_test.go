@@ -83,7 +83,7 @@ func TestMemoryInTheConsole(t *testing.T) {
 	h.do(chromedp.Click(`dialog button[aria-label=Close]`), chromedp.Click(`input[aria-label="Choose item berth-4"]`), chromedp.Click(button("Remove 1")))
 	h.shows("1 item will be removed")
 	h.do(chromedp.Click(button("Remove 1 item")))
-	h.shows("Nothing fits")
+	h.shows("Nothing matches")
 	if _, left := h.ask("GET", "/v1/memory/notes/items", ""); len(left["items"].([]any)) != 1 {
 		t.Errorf("left are %v", left)
 	}

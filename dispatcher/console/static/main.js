@@ -60,7 +60,7 @@ function Content() {
     return () => { left = true; };
   }, [key, turn]);
   const View = loaded.value[key];
-  if (!load) return html`<div class="empty"><h1>There is no such page</h1><p><a href=${to("/")}>To the overview</a></p></div>`;
+  if (!load) return html`<div class="empty"><h1>Page not found</h1><p><a href=${to("/")}>Go to the overview</a></p></div>`;
   if (error) return html`<${Failure} error=${error} retry=${() => setTurn(turn + 1)} />`;
   return View ? html`<${View} id=${id} key=${`${key}${id}`} />` : html`<${Skeleton} rows=${6} />`;
 }
@@ -118,7 +118,7 @@ function SignInAgain() {
     };
   }, []);
   return html`<dialog ref=${ref} aria-label="Sign in to Longshore" onCancel=${(/** @type {Event} */ e) => e.preventDefault()}>
-    <h2>Sign in to Longshore</h2><p>Your session has ended. The page is as you left it once you have signed in again.</p><${Key} /></dialog>`;
+    <h2>Sign in to Longshore</h2><p>Your session has ended. Sign in again to continue where you left off.</p><${Key} /></dialog>`;
 }
 
 function Key() {
@@ -141,7 +141,7 @@ function Key() {
     setBusy(false);
   };
   return html`<form onSubmit=${submit}>
-    <${Field} label="API key or JWT" error=${error} hint="It is exchanged for a cookie of twelve hours, and not kept in the browser. Make a key with: longshore keys api create">
+    <${Field} label="API key or JWT" error=${error} hint="It is exchanged for a cookie that lasts twelve hours, and is not kept in the browser. Make a key with: longshore keys api create">
       <input ref=${field} name="key" type="password" required autofocus autocomplete="off" spellcheck=${false} />
     <//>
     <button class="main" aria-disabled=${busy ? "true" : undefined} aria-busy=${busy}>Sign in</button>
@@ -210,17 +210,17 @@ function App() {
   }, [place.value]);
   useEffect(() => { if (!error) return; const t = setTimeout(who, 3000); return () => clearTimeout(t); }, [error]);
   if (signedOut.value && !caller.value) return html`<${SignIn} /><${Sayings} />`;
-  if (error) return html`<main class="sign-in"><${Failure} error=${error} retry=${who} />${tenant.value && html`<p><a href=${place.value.path}>Leave out the tenant ${plain(tenant.value, 64)}</a></p>`}</main>`;
+  if (error) return html`<main class="sign-in"><${Failure} error=${error} retry=${who} />${tenant.value && html`<p><a href=${place.value.path}>Continue without the tenant ${plain(tenant.value, 64)}</a></p>`}</main>`;
   const again = signedOut.value;
   if (caller.value) {
     const id = `${caller.value.id} ${caller.value.tenant}`;
     if (last.current.id && last.current.id !== id) last.current.turn++;
     last.current.id = id;
   }
-  return html`<div class="frame" key=${last.current.turn} hidden=${again}><a class="skip" href="#main">To the content</a><${Menu} />
+  return html`<div class="frame" key=${last.current.turn} hidden=${again}><a class="skip" href="#main">Skip to the content</a><${Menu} />
     <main id="main" tabindex="-1">
-      ${!reachable.value && html`<p class="away" role="alert">The dispatcher does not answer. What you see may be old; this page goes on by itself as soon as it does.</p>`}
-      ${reachable.value && unable.value && html`<p class="away" role="alert">The dispatcher cannot answer now: ${plain(unable.value, 400)}. What you see may be old; this page goes on by itself as soon as it can.</p>`}
+      ${!reachable.value && html`<p class="away" role="alert">The dispatcher does not answer. What you see may be out of date; the page updates itself as soon as it does.</p>`}
+      ${reachable.value && unable.value && html`<p class="away" role="alert">The dispatcher cannot answer now: ${plain(unable.value, 400)}. What you see may be out of date; the page updates itself as soon as it can.</p>`}
       ${caller.value ? html`<${Content} />` : html`<${Skeleton} rows=${6} />`}
     </main>
     ${help.value && html`<${Help} />`}</div>

@@ -16,7 +16,7 @@ export function View({ id }) {
 
 function List() {
   const list = useLoad((signal) => ask("/v1/agents", { signal }), []);
-  return html`<${Page} title="Agents" lead="What a task is worked by. Open one to read and change it; longshore agents apply -f FILE adds others."><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
+  return html`<${Page} title="Agents" lead="Agents work on tasks. Open one to read or change it; longshore agents apply -f FILE adds others."><${Loaded} of=${list}>${(/** @type {API["AgentList"]} */ l) => (!l.agents?.length ? html`<${Empty} title="No agents" command="longshore agents apply agent.yaml" />` : html`<${Table} label="Agents" rows=${l.agents} keyOf=${(/** @type {API["Definition"]} */ a) => a.name} href=${(/** @type {API["Definition"]} */ a) => to(`/agents/${encodeURIComponent(a.name)}`)} columns=${[
     { name: "Agent", cell: (/** @type {API["Definition"]} */ a) => html`<a href=${to(`/agents/${encodeURIComponent(a.name)}`)}>${plain(a.name, 64)}</a>` },
     { name: "Revision", class: "number", cell: (/** @type {API["Definition"]} */ a) => a.revision },
     { name: "What it does", class: "text", cell: (/** @type {API["Definition"]} */ a) => plain(a.description, 200) },
@@ -36,8 +36,8 @@ function Agent({ name }) {
   useEffect(() => setText(null), [stored]);
   const check = useAgentCheck(name, text);
   return html`<${Page} title=${`Agent ${plain(name, 64)}`} lead=${plain(agent.data?.description, 400)} actions=${html`<a class="button" href=${to("/runs", { agent: name })}>Its runs</a><a class="button" href=${to("/try", { agent: name })}>Try it</a>`}>
-    <${Loaded} of=${agent}>${(/** @type {API["Definition"]} */ a) => html`<${Facts} of=${[["Revision", a.revision], ["Planner", a.planner], ["Steps at most", a.maxSteps], ["Model", plain(a.model ?? a.models?.join(", ") ?? "the worker's", 200)]]} />
-      <${Editor} label="Definition" rows=${22} text=${text ?? stored} problems=${check.problems} checking=${check.checking} change=${setText} hint="YAML or JSON, as in the agents folder. Storing makes a new revision for new runs; runs that have begun keep theirs. Comments are not stored." />
+    <${Loaded} of=${agent}>${(/** @type {API["Definition"]} */ a) => html`<${Facts} of=${[["Revision", a.revision], ["Planner", a.planner], ["Maximum steps", a.maxSteps], ["Model", plain(a.model ?? a.models?.join(", ") ?? "the worker's", 200)]]} />
+      <${Editor} label="Definition" rows=${22} text=${text ?? stored} problems=${check.problems} checking=${check.checking} change=${setText} hint="YAML or JSON, as in the agents folder. Storing makes a new revision for new runs; runs that have started keep theirs. Comments are not stored." />
       <div class="actions"><button disabled=${text === null} onClick=${() => setText(null)}>Undo</button><${Act} class="main" needs="author" disabled=${text === stored || !check.fine?.agent} act=${async () => {
         const done = await ask(path, { method: "PUT", query: { ifRevision: a.revision }, body: check.fine?.agent });
         agent.reload();
@@ -58,5 +58,5 @@ function Agent({ name }) {
 /** @param {{path: string, revision: number, now: string}} props */
 function Revision({ path, revision, now }) {
   const one = useLoad(async (signal) => { const r = await ask(`${path}/revisions/${revision}`, { signal }); return r.agent ? written(r.agent, signal) : ""; }, [path, revision]);
-  return html`<${Loaded} of=${one}>${(/** @type {string} */ was) => { return html`<h3>Revision ${revision}${was === now ? " is what is stored now" : ", and what is stored now"}</h3><div class="sides"><div class="card"><${Raw} value=${was} /></div>${was !== now && html`<div class="card"><${Raw} value=${now} /></div>`}</div>`; }}<//>`;
+  return html`<${Loaded} of=${one}>${(/** @type {string} */ was) => { return html`<h3>Revision ${revision}${was === now ? " is the current one" : ", and the current one"}</h3><div class="sides"><div class="card"><${Raw} value=${was} /></div>${was !== now && html`<div class="card"><${Raw} value=${now} /></div>`}</div>`; }}<//>`;
 }

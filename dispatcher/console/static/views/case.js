@@ -17,7 +17,7 @@ export function AsCase({ run, close }) {
       input: ${yaml(input)}
       expect:
         status: ${run.status === "failed" || run.status === "cancelled" ? run.status : "completed"}${expected}${tools.length ? `\n        tools: [${tools.map((name) => yaml(name)).join(", ")}]` : ""}`;
-  return html`<${Dialog} wide title="Add to a suite" onClose=${close}><div class="stack"><p class="faint">A suite is a file. Put this among its cases, keep of what it expects what must be so, and run it:</p>
+  return html`<${Dialog} wide title="Add to a suite" onClose=${close}><div class="stack"><p class="faint">A suite is a file. Add this to its cases, remove the expectations that do not matter, and run it:</p>
     <${Field} label="Name of the case"><input value=${name} onInput=${(/** @type {any} */ e) => setName(e.target.value)} /><//>
     <${Command} text=${text} /><${Command} text="longshore eval suite.yaml" /></div><//>`;
 }

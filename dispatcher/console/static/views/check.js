@@ -40,7 +40,7 @@ export function Checked({ of, again, close }) {
   const { loading, report, error } = of;
   if (!loading && !report && !error) return "";
   return html`<section class="card checked" aria-label="Check by replay" aria-live="polite">
-    ${loading && html`<p>Planning again what was decided …</p><${Skeleton} rows=${1} />`}
+    ${loading && html`<p>Planning every decision again …</p><${Skeleton} rows=${1} />`}
     ${error && html`<${Failure} error=${error} retry=${again} />`}
     ${report && html`<${Report} r=${report} />`}
     <div class="actions"><button onClick=${close}>Close the check</button></div>
@@ -52,13 +52,13 @@ function Report({ r }) {
   const by = html`<span class="faint">Planned by the dispatcher, version ${plain(r.version || "unknown", 100)}.</span>`;
   const d = r.difference;
   if (!d) {
-    return html`<p><b>${r.decisions > 0 ? `The same ${decisions(r.decisions)}.` : "There is no decision to make again."}</b>
-      ${r.unchecked > 0 && ` ${count(r.unchecked)} more ${r.unchecked === 1 ? "is" : "are"} of the clock, of prices or of the platform, and ${r.unchecked === 1 ? "is" : "are"} not made again.`} ${by}</p>`;
+    return html`<p><b>${r.decisions > 0 ? `The same ${decisions(r.decisions)}.` : "There is no decision to check."}</b>
+      ${r.unchecked > 0 && ` ${count(r.unchecked)} more ${r.unchecked === 1 ? "depends" : "depend"} on the clock, on prices or on the platform, and ${r.unchecked === 1 ? "is" : "are"} not checked.`} ${by}</p>`;
   }
   return html`<p><b class="bad">Different at step ${d.step}</b>, entry ${d.seq} of the log, <${Time} at=${d.at} />, after ${decisions(r.decisions)} that ${r.decisions === 1 ? "is" : "are"} the same. ${by}</p>
     <div class="sides">
       <div><p class="faint">Recorded</p><${Marked} text=${d.recorded} other=${d.planned} kind="-" /></div>
       <div><p class="faint">Planned today</p><${Marked} text=${d.planned} other=${d.recorded} kind="+" /></div>
     </div>
-    ${d.recorded === d.planned && html`<p class="faint">The two differ in what these words leave out.</p>`}`;
+    ${d.recorded === d.planned && html`<p class="faint">The two differ in details that are not shown here.</p>`}`;
 }

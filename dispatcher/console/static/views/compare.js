@@ -105,8 +105,8 @@ function Steps({ sides: [a, b] }) {
   return html`<h2>Steps</h2>
     ${kept.length > 0 && html`<details class="card"><summary>${kept.length === 1 ? "The first step is" : `The first ${count(kept.length)} steps are`} the same in both</summary>
       <div class="stack">${kept.slice(0, more).map((r) => html`<${One} key=${r.n} s=${r.a ?? r.b} />`)}</div></details>`}
-    ${apart < 0 && rows.length > 0 && html`<p>No step is different.</p>`}
-    ${apart >= 0 && html`<p class="parts"><b>They part at step ${rows[apart].n}.</b></p>`}
+    ${apart < 0 && rows.length > 0 && html`<p>No step differs.</p>`}
+    ${apart >= 0 && html`<p class="parts"><b>They differ from step ${rows[apart].n} on.</b></p>`}
     ${others.slice(0, more).map((r) => html`<div class="sides pair" key=${r.n}>
       <${One} s=${r.a} other=${r.b} n=${r.n} kind="-" /><${One} s=${r.b} other=${r.a} n=${r.n} kind="+" /></div>`)}
     ${others.length > more && html`<p><button onClick=${() => setMore(more + shownAtOnce)}>Show more of ${count(others.length - more)} steps</button></p>`}`;

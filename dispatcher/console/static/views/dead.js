@@ -13,9 +13,9 @@ export function View() {
   const list = useLoad((signal) => ask("/v1/dead-letters", { query, signal }), [params.toString()], { every: 10_000 });
   const [open, setOpen] = useState(0);
   const change = (/** @type {string} */ name) => (/** @type {Edited} */ e) => refine({ [name]: e.target.value.trim(), after: "" });
-  return html`<${Page} title="Dead letters" lead="What could not be worked, oldest first. It is kept until it is sent again or removed.">
+  return html`<${Page} title="Dead letters" lead="Tasks that could not be worked on and webhooks that could not be delivered, oldest first. They are kept until they are sent again or removed.">
     <search class="filters"><${Field} label="Agent"><${Typed} data-search value=${query.agent} spellcheck=${false} onChange=${change("agent")} /><//><${Field} label="Error code"><${Typed} value=${query.code} spellcheck=${false} onChange=${change("code")} /><//></search>
-    <${Loaded} of=${list}>${(/** @type {API["DeadList"]} */ l) => (!l.letters?.length ? (query.agent || query.code ? html`<${Empty} title="No dead letter matches"><a href=${to("/dead-letters")}>Show all</a><//>` : html`<${Empty} title="No dead letters">Every task was worked, or ended with a result.<//>`) : html`<${Table} label="Dead letters" rows=${l.letters} keyOf=${(/** @type {API["DeadLetter"]} */ d) => String(d.seq)} columns=${[
+    <${Loaded} of=${list}>${(/** @type {API["DeadList"]} */ l) => (!l.letters?.length ? (query.agent || query.code ? html`<${Empty} title="No dead letter matches"><a href=${to("/dead-letters")}>Show all</a><//>` : html`<${Empty} title="No dead letters">Every task ended with a result, and every webhook was delivered.<//>`) : html`<${Table} label="Dead letters" rows=${l.letters} keyOf=${(/** @type {API["DeadLetter"]} */ d) => String(d.seq)} columns=${[
       { name: "Number", cell: (/** @type {API["DeadLetter"]} */ d) => html`<button class="quiet" onClick=${() => setOpen(d.seq)}>${d.seq}</button>` },
       { name: "Kind", cell: (/** @type {API["DeadLetter"]} */ d) => plain(d.kind, 40) },
       { name: "Run", cell: (/** @type {API["DeadLetter"]} */ d) => (d.run ? html`<${RunLink} id=${d.run} />` : "") },
@@ -35,7 +35,7 @@ function Letter({ seq, close }) {
   return html`<${Dialog} wide title=${`Dead letter ${seq}`} onClose=${close}><${Loaded} of=${letter}>${(/** @type {API["DeadLetter"]} */ d) => {
     const task = d.task ? json(d.task, 2) : "";
     return html`<div class="stack"><p class="bad"><code>${plain(d.error.code, 40)}</code> ${plain(d.error.message, 4000)}</p>
-      ${task ? html`<${Field} label="Task" hint="Edited, it is submitted as a new run."><textarea rows="14" spellcheck=${false} value=${text ?? task} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea><//>` : html`<${Raw} value=${d.raw ?? ""} />`}
+      ${task ? html`<${Field} label="Task" hint="If you edit it, the edited task is submitted, as a new run."><textarea rows="14" spellcheck=${false} value=${text ?? task} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea><//>` : html`<${Raw} value=${d.raw ?? ""} />`}
       <div class="actions">
         <${Act} class="danger" needs="operate" act=${() => ask(`/v1/dead-letters/${String(seq)}`, { method: "DELETE" })} then=${close} done="Removed">Remove<//>
         <${Act} class="main" needs="operate" act=${async () => {

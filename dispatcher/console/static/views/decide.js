@@ -33,7 +33,7 @@ export function Decide({ id, waiting, call, done }) {
     await make(`${path}/approvals`, { ...(waiting.callId ? { call: waiting.callId } : {}), decision, ...(hash ? { hash } : {}), ...(text ? { reason: text } : {}), ...others });
     done?.();
   };
-  return html`<div class="stack">${waiting.reason === "budget" && html`<p>${plain(waiting.question ?? "", 4000)} To approve grants the budget once more; to deny ends the run.</p>`}${call && html`<div><b>${plain(call.name, 100)}</b> <${Raw} value=${call.args} /></div>`}
+  return html`<div class="stack">${waiting.reason === "budget" && html`<p>${plain(waiting.question ?? "", 4000)} Approving grants the budget once more; denying ends the run.</p>`}${call && html`<div><b>${plain(call.name, 100)}</b> <${Raw} value=${call.args} /></div>`}
     ${waiting.reason === "approval" && call && (!call.approval?.editable ? html`<p class="faint">The arguments cannot be changed: neither the agent nor the rule that asks allows it.</p>`
       : whole === null ? html`<p class="faint">The arguments are too long to be changed here: <code>longshore approve --arguments</code> takes others from a file.</p>`
       : args === null ? html`<div><button type="button" disabled=${!may("decide")} onClick=${() => setArgs(json(whole, 2))}>Change the arguments</button></div>`

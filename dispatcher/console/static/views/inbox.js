@@ -48,8 +48,8 @@ export function View() {
     document.addEventListener("keydown", keys);
     return () => document.removeEventListener("keydown", keys);
   }, [items, at]);
-  return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. To decide needs the role approver."}>
-    <${Loaded} of=${list}>${(/** @type {{items: Item[], more?: boolean}} */ l) => (!l.items?.length ? html`<${Empty} title="Nothing waits for you">Calls that need an approval, and questions of agents, come here.<//>`
+  return html`<${Page} title="Inbox" lead=${may("decide") ? "Calls and questions that wait for a person, oldest first. Keys: j and k to move, a to approve, d to deny." : "Calls and questions that wait for a person, oldest first. Only an approver can decide."}>
+    <${Loaded} of=${list}>${(/** @type {{items: Item[], more?: boolean}} */ l) => (!l.items?.length ? html`<${Empty} title="Nothing waits for you">Calls that need an approval and questions from agents appear here.<//>`
       : html`<div class="stack">${l.items.map((/** @type {Item} */ a, /** @type {number} */ i) => html`<section class=${`card waits ${i === at ? "at" : ""}`} key=${keyOf(a)} onFocusIn=${() => setAt(i)}>
           <p><b>${plain(a.agent, 64)}</b> ${asks[a.kind]} in <${RunLink} id=${a.id} />.</p>
           <p class="faint">Asked <${Time} at=${a.since} />.${a.until && html`<br />Without a decision it is denied <${Time} at=${a.until} />.`}</p>

@@ -44,7 +44,7 @@ function Make({ close }) {
   const [typed, setTyped] = useState("default");
   const [ticked, setTicked] = useState(["viewer"]);
   const [key, setKey] = useState("");
-  if (key) return html`<${Dialog} title="The new key" onClose=${close}><p>Copy it now: it is not stored, and not shown again.</p><${Command} text=${key} /></>`;
+  if (key) return html`<${Dialog} title="The new key" onClose=${close}><p>Copy it now: it is not stored and will not be shown again.</p><${Command} text=${key} /></>`;
   const tenant = only || typed.trim(), all = tenant === "*";
   const offered = roles.filter((r) => !r.within || r.within === (all ? "all" : "one"));
   const chosen = offered.map((r) => r.role).filter((r) => ticked.includes(r));

@@ -10,7 +10,7 @@ import { count } from "../app/format.js";
 const deeds = /** @type {Record<string, Deed>} */ ({
   cancel: { name: "Cancel", title: "Cancel runs", text: (n) => `${runs(n)} will be cancelled. What was done stays done.`, done: "cancelled", danger: true },
   retry: { name: "Retry", title: "Retry runs", text: (n) => `The ${n === 1 ? "task of 1 run" : `tasks of ${count(n)} runs`} will be submitted again, as new runs.`, done: "submitted again" },
-  label: { name: "Label", title: "Label runs", text: (n) => `${runs(n)} will have this label, as feedback.`, done: "labelled" },
+  label: { name: "Label", title: "Label runs", text: (n) => `This label will be added to ${runs(n)}, as feedback.`, done: "labelled" },
 });
 
 const runs = (/** @type {number} */ n) => (n === 1 ? "1 run" : `${count(n)} runs`);
@@ -37,7 +37,7 @@ export function Chosen({ ids, rows, choose, reload }) {
     for (let i = 0; i < list.length; i += atOnce) results.push(...(await Promise.allSettled(list.slice(i, i + atOnce).map(request))));
     const failed = results.flatMap((r, i) => (r.status === "rejected" ? [{ id: list[i], reason: r.reason }] : []));
     reload();
-    if (failed.length) say(`${failed.length} of ${list.length} did not work: ${failed[0].reason.message}`, true);
+    if (failed.length) say(`${failed.length} of ${list.length} failed: ${failed[0].reason.message}`, true);
     else say(`${runs(list.length)} ${deeds[asked].done}`);
     return failed.map((f) => f.id);
   };

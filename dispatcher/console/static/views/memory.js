@@ -15,7 +15,7 @@ export function View({ id }) {
 function List() {
   const list = useLoad((signal) => ask("/v1/memory", { signal }), []);
   const address = (/** @type {any} */ c) => to(`/memory/${encodeURIComponent(c.name)}`);
-  return html`<${Page} title="Memory" lead="What agents keep beyond their runs, and find again.">
+  return html`<${Page} title="Memory" lead="What agents keep beyond their runs and can find again.">
     <${Loaded} of=${list}>${(/** @type {any} */ l) => (l.collections.length === 0 ? html`<${Empty} title="Nothing is remembered yet" command='longshore memory put notes berth-4 "Berth 4 takes ships of up to 180 m"'>Agents with tools for memory write here. Or store something yourself:<//>` : html`
       <p class="faint">${things(l.items, "item")}, ${bytes(l.bytes)}</p>
       <${Table} label="Collections" rows=${l.collections} keyOf=${(/** @type {any} */ c) => c.name} href=${address} columns=${[
@@ -48,13 +48,13 @@ function Items({ name }) {
     found.reload();
   };
   const removed = () => { setChosen([]); setAsked(false); };
-  return html`<${Page} title=${`Memory ${plain(name, 64)}`} lead="Newest first; a search has what fits best first." actions=${html`<a class="button" href=${to("/memory")}>All collections</a>`}>
+  return html`<${Page} title=${`Memory ${plain(name, 64)}`} lead="Newest first; a search lists the best matches first." actions=${html`<a class="button" href=${to("/memory")}>All collections</a>`}>
     <search class="filters"><${Field} label="Search" wide><${Typed} type="search" data-search value=${q} placeholder="words, or a question" onChange=${change("q")} /><//>
       <${Field} label="Agent"><${Typed} value=${query.agent} spellcheck=${false} onChange=${change("agent")} /><//>
       <${Field} label="About"><${Typed} value=${query.subject} spellcheck=${false} onChange=${change("subject")} /><//>
       <${Field} label="Tag"><${Typed} value=${query.tag} spellcheck=${false} onChange=${change("tag")} /><//></search>
     ${chosen.length > 0 && html`<div class="row chosen"><b>${count(chosen.length)} chosen</b><button class="danger" onClick=${() => setAsked(true)}>Remove ${count(chosen.length)}</button><button class="quiet" onClick=${() => setChosen([])}>Choose none</button></div>`}
-    <${Loaded} of=${found}>${(/** @type {any} */ l) => (l.items.length === 0 ? html`<${Empty} title=${q || names.some((n) => query[n]) ? "Nothing fits" : "This collection is empty"} />` : html`
+    <${Loaded} of=${found}>${(/** @type {any} */ l) => (l.items.length === 0 ? html`<${Empty} title=${q || names.some((n) => query[n]) ? "Nothing matches" : "This collection is empty"} />` : html`
       ${l.degraded && html`<p class="faint">${plain(l.degraded, 400)}</p>`}
       <${Table} label="Items" rows=${l.items} keyOf=${(/** @type {any} */ i) => i.id} columns=${[
         { name: "", cell: (/** @type {any} */ i) => html`<input type="checkbox" aria-label=${`Choose item ${i.id}`} checked=${chosen.includes(i.id)} onChange=${() => setChosen(chosen.includes(i.id) ? chosen.filter((x) => x !== i.id) : [...chosen, i.id])} />` },
@@ -66,7 +66,7 @@ function Items({ name }) {
         { name: "When", cell: (/** @type {any} */ i) => html`<${Time} at=${i.created} />` },
       ]} />${l.next && html`<p><button onClick=${() => refine({ after: l.next }, { replace: false })}>Older</button></p>`}`)}<//>
     ${open && html`<${Item} path=${path} id=${open} close=${() => setOpen("")} />`}
-    ${asked && html`<${Dialog} title="Remove items" onClose=${() => setAsked(false)}><p>${items(chosen.length)} will be removed from ${plain(name, 64)}, for ever.</p>
+    ${asked && html`<${Dialog} title="Remove items" onClose=${() => setAsked(false)}><p>${items(chosen.length)} will be removed from ${plain(name, 64)}, permanently.</p>
       <div class="actions"><button onClick=${() => setAsked(false)}>Back</button><${Act} class="danger" needs="submit" done="Removed" act=${remove} then=${removed}>Remove ${items(chosen.length)}<//></div><//>`}
   <//>`;
 }

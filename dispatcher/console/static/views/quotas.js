@@ -31,7 +31,7 @@ export function View() {
       { name: "", cell: (/** @type {API["PausedThing"]} */ p) => html`<${Act} needs="operate-fleet" act=${async () => { await ask(`/v1/pauses/${p.kind}/${encodeURIComponent(p.name)}`, { method: "DELETE" }); pauses.reload(); }}>Resume<//>` },
     ]} />`)}<//>
     ${pauses.settled && html`<h2>Quotas</h2>
-    <${Loaded} of=${{ ...quotas, error: quotas.error ?? quotas.data?.error }}>${(/** @type {API["QuotaList"]} */ l) => (!l.quotas?.length ? html`<${Empty} title="No quotas" command="longshore quotas set tenant acme --cost-per-day 10">Without one, a tenant may use all there is:<//>` : html`<${Table} label="Quotas" rows=${l.quotas} keyOf=${(/** @type {API["QuotaState"]} */ q) => `${q.kind} ${q.name}`} columns=${[
+    <${Loaded} of=${{ ...quotas, error: quotas.error ?? quotas.data?.error }}>${(/** @type {API["QuotaList"]} */ l) => (!l.quotas?.length ? html`<${Empty} title="No quotas" command="longshore quotas set tenant acme --cost-per-day 10">Without a quota, a tenant has no limits:<//>` : html`<${Table} label="Quotas" rows=${l.quotas} keyOf=${(/** @type {API["QuotaState"]} */ q) => `${q.kind} ${q.name}`} columns=${[
       { name: "Quota of", cell: (/** @type {API["QuotaState"]} */ q) => html`${q.kind} <b>${plain(q.name, 100)}</b>` },
       { name: "Limits", cell: (/** @type {API["QuotaState"]} */ q) => fields.filter(([f]) => q.quota[f] !== undefined).map(([f, n]) => `${n}: ${q.quota[f]}`).join("; ") },
       { name: "Today", class: "number", cell: (/** @type {API["QuotaState"]} */ q) => q.usage && html`${cost(q.usage.costToday)}${q.quota.costPerDay ? ` of ${cost(q.quota.costPerDay)}` : ""}` },

@@ -51,7 +51,7 @@ export function View({ id }) {
     ${run.steps.length > 0 && html`<button aria-busy=${Boolean(replay.state.loading)} onClick=${replay.check}>Check by replay</button>`}
     <button onClick=${() => setOpen("copy")}>Copy as command</button>
     <button onClick=${() => setOpen("case")}>Add to a suite</button>`;
-  return html`<${Page} name=${name} title=${title} lead=${html`<${Status} of=${run.status} /> ${run.agent && html`by <a href=${to(`/agents/${encodeURIComponent(run.agent)}`)}>${plain(run.agent, 64)}</a>`} ${run.forkedFrom && html`forked from <${RunLink} id=${run.forkedFrom.run} /> at step ${run.forkedFrom.step}: <a href=${to(`/compare/${encodeURIComponent(run.forkedFrom.run)}/${encodeURIComponent(id)}`)}>compare</a>`} ${state === "waiting" && !ended && html`<span class="bad">The connection was lost; it is being made again.</span>`}`} actions=${actions}>
+  return html`<${Page} name=${name} title=${title} lead=${html`<${Status} of=${run.status} /> ${run.agent && html`by <a href=${to(`/agents/${encodeURIComponent(run.agent)}`)}>${plain(run.agent, 64)}</a>`} ${run.forkedFrom && html`forked from <${RunLink} id=${run.forkedFrom.run} /> at step ${run.forkedFrom.step}: <a href=${to(`/compare/${encodeURIComponent(run.forkedFrom.run)}/${encodeURIComponent(id)}`)}>compare</a>`} ${state === "waiting" && !ended && html`<span class="bad">The connection was lost; reconnecting …</span>`}`} actions=${actions}>
     ${error && html`<${Failure} error=${error} retry=${retry} />`}
     <${Summary} run=${run} />
     <${Checked} of=${replay.state} again=${replay.check} close=${replay.close} />
@@ -239,7 +239,7 @@ function Files({ path, run }) {
   return html`<div class="filters"><${Field} label="After step"><${Typed} type="number" min="1" max=${run.steps.at(-1)?.n ?? 1} placeholder="the last" value=${step} onChange=${(/** @type {Edited} */ e) => setStep(e.target.value)} /><//></div>
     <${Loaded} of=${list}>${(/** @type {API["FileList"]} */ l) => (l.files?.length ? html`<div class="scroll"><table><thead><tr><th>Name</th><th class="number">Size</th><th>Type</th><td></td></tr></thead><tbody>
       ${l.files.map((/** @type {API["SavedFile"]} */ f) => html`<tr key=${f.name}><td class="id"><button class="quiet" onClick=${() => setName(f.name)}>${plain(f.name, 400)}</button></td><td class="number">${bytes(f.size)}</td><td>${plain(f.type, 60)}</td><td><a href=${file(f.name)} download>Download</a></td></tr>`)}</tbody></table></div>`
-      : html`<${Empty} title="No files">The run has written none.<//>`)}<//>
+      : html`<${Empty} title="No files">The run has not written any.<//>`)}<//>
     ${name && html`<${FileText} path=${path} name=${name} step=${step} steps=${run.steps.map((s) => s.n)} close=${() => setName("")} />`}`;
 }
 
@@ -254,7 +254,7 @@ function FileText({ path, name, step, steps, close }) {
     return buffer.includes(0) ? null : new TextDecoder().decode(buffer);
   };
   const text = useLoad(async (signal) => ({ text: await read(step, signal), before: await (last > 1 ? read(String(last - 1), signal).catch((e) => (e instanceof Problem && e.status === 404 ? "" : Promise.reject(e))) : Promise.resolve("")) }), [path, name, step]);
-  return html`<${Dialog} wide title=${plain(name, 200)} onClose=${close}><${Loaded} of=${text}>${(/** @type {{text: string | null, before: string | null}} */ t) => (t.text === null ? html`<p>It is no text. Download it to look at it.</p>` : html`<${Diff} before=${t.before ?? ""} after=${t.text} />`)}<//><//>`;
+  return html`<${Dialog} wide title=${plain(name, 200)} onClose=${close}><${Loaded} of=${text}>${(/** @type {{text: string | null, before: string | null}} */ t) => (t.text === null ? html`<p>This is not text. Download it to look at it.</p>` : html`<${Diff} before=${t.before ?? ""} after=${t.text} />`)}<//><//>`;
 }
 
 /** @param {{path: RunPath}} props */
@@ -280,7 +280,7 @@ function RawRun({ path }) {
 /** @param {{path: RunPath, close: () => void}} props */
 function Steer({ path, close }) {
   const [text, setText] = useState("");
-  return html`<${Dialog} title="Send a message to the run" onClose=${close}><p class="faint">It is read before the next call of the model.</p>
+  return html`<${Dialog} title="Send a message to the run" onClose=${close}><p class="faint">The model reads it before its next call.</p>
     <textarea autofocus aria-label="Message" value=${text} onInput=${(/** @type {Edited} */ e) => setText(e.target.value)}></textarea>
     <div class="actions"><${Act} class="main" needs="submit" disabled=${!text.trim()} done="Sent" act=${() => make(`${path}/steer`, { message: text })} then=${close}>Send<//></div><//>`;
 }
@@ -314,9 +314,9 @@ function AsCommand({ id, path, close }) {
     for (const own of ["id", "tenant", "by", "traceparent", "parent"]) delete task[own];
     const quoted = (/** @type {any} */ v) => shell(typeof v === "string" ? v : json(v));
     return html`<div class="stack"><${Command} text=${`longshore submit ${flagsOf(task, quoted)}${quoted(textOf(task.input))}`} />
-      ${Object.keys(task).some((k) => !told.includes(k)) && html`<p class="faint">The command leaves out ${Object.keys(task).filter((k) => !told.includes(k)).join(", ")}; this request has all of it:</p>`}
+      ${Object.keys(task).some((k) => !told.includes(k)) && html`<p class="faint">The command leaves out ${Object.keys(task).filter((k) => !told.includes(k)).join(", ")}; this request includes everything:</p>`}
       <${Command} text=${`curl -s ${location.origin}/v1/tasks -H 'Content-Type: application/json' -d ${quoted(task)}`} />
-      <p class="faint">Check by replay whether the code of the program on your machine decides as the run did, without asking a model or calling a tool:</p>
+      <p class="faint">Check whether the program on your machine would decide as the run did, without calling a model or a tool:</p>
       <${Command} text=${`longshore replay ${id} --check${tenant.value ? ` --tenant ${tenant.value}` : ""}`} /></div>`;
   }}<//><//>`;
 }

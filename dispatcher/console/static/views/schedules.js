@@ -17,7 +17,7 @@ const when = (/** @type {{cron?: string, every?: string, timeZone?: string}} */ 
 function List() {
   const list = useLoad((signal) => ask("/v1/schedules", { signal }), [], { every: 10_000 });
   return html`<${Page} title="Schedules">
-    <${Loaded} of=${list}>${(/** @type {API["ScheduleList"]} */ l) => (!l.schedules?.length ? html`<${Empty} title="No schedules" command="longshore schedules apply --file schedule.yaml">A schedule submits a task again and again:<//>` : html`<${Table} label="Schedules" rows=${l.schedules} keyOf=${(/** @type {API["ScheduleSummary"]} */ s) => s.name} href=${(/** @type {API["ScheduleSummary"]} */ s) => to(`/schedules/${encodeURIComponent(s.name)}`)} columns=${[
+    <${Loaded} of=${list}>${(/** @type {API["ScheduleList"]} */ l) => (!l.schedules?.length ? html`<${Empty} title="No schedules" command="longshore schedules apply --file schedule.yaml">A schedule submits a task at set times:<//>` : html`<${Table} label="Schedules" rows=${l.schedules} keyOf=${(/** @type {API["ScheduleSummary"]} */ s) => s.name} href=${(/** @type {API["ScheduleSummary"]} */ s) => to(`/schedules/${encodeURIComponent(s.name)}`)} columns=${[
       { name: "Schedule", cell: (/** @type {API["ScheduleSummary"]} */ s) => html`<a href=${to(`/schedules/${encodeURIComponent(s.name)}`)}>${plain(s.name, 64)}</a> ${s.paused && html`<${Status} of="paused" />`}` },
       { name: "Agent", cell: (/** @type {API["ScheduleSummary"]} */ s) => plain(s.agent, 64) },
       { name: "When", cell: (/** @type {API["ScheduleSummary"]} */ s) => html`<code>${when(s)}</code>` },
@@ -34,7 +34,7 @@ function Schedule({ name }) {
   const run = async () => { await make(`${path}/run`); one.reload(); };
   return html`<${Page} title=${`Schedule ${plain(name, 64)}`} actions=${one.data && html`
       <${Act} needs="operate" act=${hold(one.data.schedule.paused ? "resume" : "pause")}>${one.data.schedule.paused ? "Resume" : "Pause"}<//>
-      <${Act} class="main" needs="operate" done="Its task is submitted" act=${run}>Run now<//>`}>
+      <${Act} class="main" needs="operate" done="Its task was submitted" act=${run}>Run now<//>`}>
     <${Loaded} of=${one}>${(/** @type {API["ScheduleStatus"]} */ s) => html`<${Facts} of=${[["When", html`<code>${when(s.schedule)}</code>`], ["Overlap", plain(s.schedule.overlap, 40)], ["Last", s.last && html`${plain(s.last.outcome, 40)} ${s.last.run && html`<${RunLink} id=${s.last.run} />`} ${plain(s.last.reason, 200)}`], ["Paused", s.schedule.paused ? "yes" : ""]]} />
       <h2>Next times</h2><ul>${(s.next ?? []).map((/** @type {string} */ t) => html`<li key=${t}>${exact(t)} (<${Time} at=${t} />)</li>`)}</ul><h2>Task</h2><div class="card"><${Raw} value=${s.schedule.task} /></div>`}<//><//>`;
 }

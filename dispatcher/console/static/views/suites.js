@@ -44,8 +44,8 @@ export function View({ id }) {
 function List() {
   const runs = useLoad((signal) => runsOf(signal), []);
   const address = (/** @type {any} */ s) => to(`/suites/${encodeURIComponent(s.name)}`);
-  return html`<${Page} title="Evaluation suites" lead="Suites that ran here within 30 days. What passed is in the report of longshore eval; here is how their runs went.">
-    <${Loaded} of=${runs}>${(/** @type {any[]} */ all) => (all.length === 0 ? html`<${Empty} title="No suite ran here" command="longshore eval suite.yaml">A suite is a file with tasks and what their results must have. “Add to a suite” on the page of a run makes a case of it.<//>`
+  return html`<${Page} title="Evaluation suites" lead="Suites that ran here in the last 30 days, and how their runs went. What passed is in the report of longshore eval.">
+    <${Loaded} of=${runs}>${(/** @type {any[]} */ all) => (all.length === 0 ? html`<${Empty} title="No suite ran here" command="longshore eval suite.yaml">A suite is a file of tasks, with what is expected of their results. “Add to a suite” on the page of a run makes a case of it.<//>`
       : html`<${Table} label="Suites" rows=${groups(all, (r) => r.labels.evalSuite)} keyOf=${(/** @type {any} */ s) => s.name} href=${address} columns=${[
         { name: "Suite", cell: (/** @type {any} */ s) => html`<a href=${address(s)}>${plain(s.name, 64)}</a>` }, ...figures,
       ]} />`)}<//><//>`;
@@ -66,7 +66,7 @@ function Suite({ name }) {
 function Results({ all }) {
   const revisions = useMemo(() => groups(all, (r) => r.ran), [all]);
   const cases = useMemo(() => [...new Set(all.map((r) => r.labels.evalCase))].sort(), [all]);
-  if (all.length === 0) return html`<${Empty} title="No run of this suite within 30 days" />`;
+  if (all.length === 0) return html`<${Empty} title="No run of this suite in the last 30 days" />`;
   return html`<h2>By revision</h2>
     <${Table} label="Results by revision" rows=${revisions} keyOf=${(/** @type {any} */ g) => g.name} columns=${[{ name: "Agent", cell: (/** @type {any} */ g) => plain(g.name, 80) }, ...figures]} />
     <h2>By case</h2>

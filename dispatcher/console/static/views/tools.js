@@ -8,7 +8,7 @@ import { count, duration, plain, things } from "../app/format.js";
 import { Markdown, Raw } from "../app/text.js";
 
 const week = 7 * 86_400_000;
-const effects = /** @type {Record<string, string>} */ ({ read: "reads", idempotent: "may be made again", once: "is made once" });
+const effects = /** @type {Record<string, string>} */ ({ read: "reads", idempotent: "may be repeated", once: "is made once" });
 
 /** @param {{id: string}} props */
 export function View({ id }) {
@@ -30,9 +30,9 @@ function List({ all, behind, failed }) {
   const q = (place.value.params.get("q") ?? "").toLowerCase();
   const rows = all.filter((t) => !q || t.name.toLowerCase().includes(q) || t.description.toLowerCase().includes(q));
   const address = (/** @type {any} */ t) => to(`/tools/${encodeURIComponent(t.name)}`);
-  return html`<${Page} title="Tools" lead=${`What the workers that answer offer. Calls and failures are those of 7 days${behind ? `, without the last ${things(behind, "event")}: the index is behind` : ""}.`}>
+  return html`<${Page} title="Tools" lead=${`The tools that the workers offer. Calls and failures are those of the last 7 days${behind ? `, without the last ${things(behind, "event")}: the index is behind` : ""}.`}>
     ${failed}<search class="filters"><${Field} label="Text" wide><input type="search" data-search value=${q} onInput=${(/** @type {any} */ e) => refine({ q: e.target.value })} /><//></search>
-    ${rows.length === 0 ? html`<${Empty} title=${q ? "No tool fits" : "No worker offers tools"} command=${q ? undefined : "longshore worker"}>${q ? "" : "Start a worker; its environment says what it offers:"}<//>`
+    ${rows.length === 0 ? html`<${Empty} title=${q ? "No tool matches" : "No worker offers tools"} command=${q ? undefined : "longshore worker"}>${q ? "" : "Start a worker; its environment says what it offers:"}<//>`
       : html`<${Table} label="Tools" rows=${rows} keyOf=${(/** @type {any} */ t) => t.name} href=${address} columns=${[
         { name: "Tool", cell: (/** @type {any} */ t) => html`<a class="id" href=${address(t)}>${plain(t.name, 64)}</a>` },
         { name: "What it does", class: "text", cell: (/** @type {any} */ t) => plain(t.description.split("\n")[0], 200) },
@@ -51,10 +51,10 @@ function Tool({ name, tool: t, failed }) {
   return html`<${Page} title=${`Tool ${plain(name, 64)}`} actions=${html`<a class="button" href=${to("/tools")}>All tools</a>`}>
     ${failed}<${Facts} of=${[["A call", effects[t.effect]], ["Approval", t.destructive ? "waits for one, unless the agent says otherwise" : "as the agent says"], ["Offered", t.safeByDefault ? "always: it reaches nothing but the run" : "where the operator of a worker grants it"], ["Workers", count(t.workers)],
       ["Calls in 7 days", t.used ? count(t.used.calls) : "none"], ["Failed", t.used ? count(t.used.errors) : ""], ["Runs", t.used ? count(t.used.runs) : ""], ["Time of a call", t.used?.calls ? duration(t.used.millis / t.used.calls) : ""]]} />
-    ${t.differs && html`<p class="bad">Not all workers tell it alike; this is how one does.</p>`}
-    <h2>What models read</h2><div class="card">${t.description ? html`<${Markdown} text=${t.description} />` : html`<p class="faint">The workers do not tell.</p>`}</div>
+    ${t.differs && html`<p class="bad">Workers describe it differently; this is how one of them does.</p>`}
+    <h2>What models read</h2><div class="card">${t.description ? html`<${Markdown} text=${t.description} />` : html`<p class="faint">The workers do not say.</p>`}</div>
     <h2>Agents that have it</h2>${t.agents.length ? html`<p class="row">${t.agents.map((/** @type {any} */ a) => html`<a key=${a.name} href=${to(`/agents/${encodeURIComponent(a.name)}`)}>${plain(a.name, 64)}</a>${rule(a, name)}`)}</p>` : html`<p class="faint">None. ${may("author") ? "Name it in the tools of an agent." : ""}</p>`}
-    <h2>Arguments</h2><div class="card">${t.inputSchema ? html`<${Raw} value=${t.inputSchema} />` : html`<p class="faint">The workers do not tell.</p>`}</div>
+    <h2>Arguments</h2><div class="card">${t.inputSchema ? html`<${Raw} value=${t.inputSchema} />` : html`<p class="faint">The workers do not say.</p>`}</div>
   <//>`;
 }
 

@@ -32,7 +32,7 @@ export function View() {
         ${!edits && html`<button type="button" disabled=${!may("author")} title=${may("author") ? "" : "This needs the permission author."} onClick=${() => setEdits(true)}>Change the agent</button>`}<a class="button" href=${to(`/agents/${encodeURIComponent(agent)}`)}>Revisions</a></div>
       ${edits && html`<${Definition} key=${agent} name=${agent} text=${text} check=${check} change=${setText} />`}
       <${Field} label="Task"><textarea name="task" autofocus value=${input} onInput=${(/** @type {Edited} */ e) => setInput(e.target.value)} placeholder="Write a haiku about harbours into haiku.txt"></textarea><//>
-      <${Field} label="Files" hint="At most 512 KiB together. They are in the folder of the run before its first step."><input type="file" multiple onChange=${(/** @type {Edited} */ e) => setFiles([...(e.target.files ?? [])])} /><//>
+      <${Field} label="Files" hint="At most 512 KiB in total. They are in the run's folder before its first step."><input type="file" multiple onChange=${(/** @type {Edited} */ e) => setFiles([...(e.target.files ?? [])])} /><//>
       <div class="actions"><${Act} class="main" needs="submit" disabled=${!input.trim() || (text !== null && !check.fine)} title=${input.trim() ? "" : "Write a task first."} act=${act} then=${then} done=${(/** @type {API["Submitted"]} */ made) => `Submitted as ${made.id}`}>${text === null ? "Run" : "Run the changed agent"}<//></div></form>`}<//>
     ${run && html`<section class="tried"><p><a href=${to(`/runs/${encodeURIComponent(run)}`)}>Open this run on its own page</a></p><${Run} key=${run} id=${run} /></section>`}
   <//>`;

@@ -3,7 +3,7 @@ import { html, useState } from "../app/html.js";
 import { ask } from "../app/api.js";
 import { useLoad } from "../app/load.js";
 import { Act, Dialog, Empty, Loaded, Page, Table, Time } from "../app/ui.js";
-import { count, plain } from "../app/format.js";
+import { count, plain, things } from "../app/format.js";
 
 export function View() {
   const list = useLoad((signal) => ask("/v1/workers", { signal }), [], { every: 3000 });
@@ -19,7 +19,7 @@ export function View() {
       { name: "Since", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<${Time} at=${w.since} />` },
       { name: "", cell: (/** @type {API["WorkerStatus"]} */ w) => html`<button disabled=${w.draining || w.gone} onClick=${() => setDrain(w)}>Drain</button>` },
     ]} />`)}<//>
-    ${drain && html`<${Dialog} title="Drain a worker" onClose=${() => setDrain(null)}><p>${plain(drain.name, 64)} takes no more tasks, hands its ${count(drain.busy)} runs back, and ends.</p>
+    ${drain && html`<${Dialog} title="Drain a worker" onClose=${() => setDrain(null)}><p>${plain(drain.name, 64)} takes no more tasks, hands back ${things(drain.busy, "run")}, and ends.</p>
       <div class="actions"><button onClick=${() => setDrain(null)}>Back</button><${Act} class="danger" needs="operate-fleet" done="It drains" act=${async () => { await ask(`/v1/workers/${encodeURIComponent(drain.id)}/drain`, { method: "POST" }); list.reload(); }} then=${() => setDrain(null)}>Drain<//></div><//>`}
   <//>`;
 }

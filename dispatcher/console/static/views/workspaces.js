@@ -18,7 +18,7 @@ export function View() {
       { name: "Last changed by", cell: (/** @type {API["WorkspaceStatus"]} */ w) => w.run && html`<${RunLink} id=${w.run} tab="files" /> <${Time} at=${w.updated} />` },
       { name: "", cell: (/** @type {API["WorkspaceStatus"]} */ w) => html`<button disabled=${Boolean(w.holder) || !may("submit")} onClick=${() => setRemove(w.name)}>Remove</button>` },
     ]} />`)}<//>
-    ${remove && html`<${Dialog} title="Remove a workspace" onClose=${() => setRemove("")}><p>All files of ${plain(remove, 64)} will be removed, for ever.</p>
+    ${remove && html`<${Dialog} title="Remove a workspace" onClose=${() => setRemove("")}><p>All files of ${plain(remove, 64)} will be removed, permanently.</p>
       <div class="actions"><button onClick=${() => setRemove("")}>Back</button><${Act} class="danger" needs="submit" done="Its files are removed" act=${async () => { await ask(`/v1/workspaces/${encodeURIComponent(remove)}`, { method: "DELETE" }); list.reload(); }} then=${() => setRemove("")}>Remove<//></div><//>`}
   <//>`;
 }
