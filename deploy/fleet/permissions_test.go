@@ -279,7 +279,7 @@ func TestPermissionsAreHeld(t *testing.T) {
 	})
 }
 
-// A dispatcher with the permissions of an earlier version may not hear of the end of a run as it is published. It hears of it when that is stored.
+// A dispatcher with the permissions of an earlier version may not hear the end of a run as it is published. It learns of it when that is stored.
 func TestEndIsHeardWithEarlierPermissions(t *testing.T) {
 	config := guardedConfig(t)
 	file := filepath.Join(filepath.Dir(config), "longshore.conf")

@@ -42,7 +42,7 @@ func (edit) Weight(c *tools.Call) int64 {
 }
 
 // makes is how many bytes become of a file of a size, at most.
-func (in *editArgs) makes(size int64) int64 {
+func (in editArgs) makes(size int64) int64 {
 	grows := max(0, int64(len(in.New)-len(in.Old)))
 	if !in.All || in.Old == "" {
 		return size + grows

@@ -667,7 +667,9 @@ func fileTools(t *testing.T) map[string]tools.Tool {
 type told struct{ tools.Tool }
 
 func (told) Weight(c *tools.Call) int64 {
-	var in struct{ Bytes int64 }
+	var in struct {
+		Bytes int64 `json:"bytes"`
+	}
 	_ = json.Unmarshal(c.Arguments, &in)
 	return in.Bytes
 }

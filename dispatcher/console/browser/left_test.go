@@ -67,7 +67,7 @@ func TestWhatComesLateChangesNothing(t *testing.T) {
 	h.shown("/v1/batches/mixed", "endedAt")
 	l := h.laten()
 	const (
-		close = `//dialog//header/button`
+		shut  = `//dialog//header/button`
 		state = `location.pathname + location.search + " " + [...document.querySelectorAll("dialog h2, dialog textarea, main h1, main .failure")].map((e) => e.value ?? e.innerText).join(", ")`
 	)
 	to := func(view string) actions {
@@ -82,12 +82,16 @@ func TestWhatComesLateChangesNothing(t *testing.T) {
 		{"a task that is tried", "try?agent=default", "POST", "/v1/tasks", actions{chromedp.SendKeys("textarea[name=task]", "hi"), chromedp.Click(button("Run"))}, to("Agents"), "Submitted as"},
 		{"a batch that is tried again", "batches/mixed", "POST", "/retry", actions{chromedp.Click(button("Retry the failed lines"))}, to("Runs"), "A new batch has the failed lines"},
 		{
-			"a message", "runs/a", "POST", "/steer", actions{chromedp.Click(button("Send a message")), chromedp.SendKeys("dialog textarea", "hurry"), chromedp.Click(button("Send"))},
-			actions{chromedp.Click(close), chromedp.Click(button("Send a message")), chromedp.SendKeys("dialog textarea", "wait")}, "Sent",
+			"a message", "runs/a", "POST", "/steer",
+			actions{chromedp.Click(button("Send a message")), chromedp.SendKeys("dialog textarea", "hurry"), chromedp.Click(button("Send"))},
+			actions{chromedp.Click(shut), chromedp.Click(button("Send a message")), chromedp.SendKeys("dialog textarea", "wait")},
+			"Sent",
 		},
 		{
-			"a fork", "runs/r", "POST", "/fork", actions{chromedp.Click(button("Fork")), chromedp.Click(`//dialog` + button("Fork"))},
-			actions{chromedp.Click(close), chromedp.Click(button("Rate")), chromedp.WaitVisible("dialog textarea")}, "Forked as",
+			"a fork", "runs/r", "POST", "/fork",
+			actions{chromedp.Click(button("Fork")), chromedp.Click(`//dialog` + button("Fork"))},
+			actions{chromedp.Click(shut), chromedp.Click(button("Rate")), chromedp.WaitVisible("dialog textarea")},
+			"Forked as",
 		},
 		{"the code of a view", "runs/r", "GET", "/views/quotas.js", actions{chromedp.Click(link("Quotas"))}, to("Agents"), ""},
 	} {

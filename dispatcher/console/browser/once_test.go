@@ -49,7 +49,10 @@ func (h *hall) making() *makers {
 
 // note keeps the id of a request, waits while requests are held, and reports whether its answer gets lost.
 func (m *makers) note(r *http.Request, body []byte) (lose bool) {
-	var said struct{ ID, NewID string }
+	var said struct {
+		ID    string `json:"id"`
+		NewID string `json:"newId"`
+	}
 	_ = json.Unmarshal(body, &said) // it may have none
 	m.mu.Lock()
 	m.asked = append(m.asked, r.Header.Get("Idempotency-Key")+said.ID+said.NewID)
