@@ -41,7 +41,7 @@ func TestRunThatWaitsForMemoryIsShown(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w, _ := h.worker("small", crowded{crowd}, worker.Config{Memory: b, Slots: 8, Name: "small"})
+	w, _ := h.worker("small", crowded{crowd}, worker.Config{Memory: b, Slots: 2, Name: "small"}) // with more it may have asked for the next task before
 	run := h.submit(messages.Task{Agent: "lister", Input: messages.TextInput("list")})
 	eventually(t, "the run waits", func() bool { return b.Stats().Waiting == 1 })
 	second := h.submit(messages.Task{Agent: "lister", Input: messages.TextInput("wait")})

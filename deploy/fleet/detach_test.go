@@ -22,7 +22,7 @@ import (
 // exitInterrupted is how a command ends that a person or an init system stopped.
 const exitInterrupted = 130
 
-// followers are the consumers of those who follow something.
+// followers are the consumers of those who follow a run. A dispatcher has some of its own for the events of all.
 func (w *town) followers() map[string]bool {
 	w.t.Helper()
 	js, err := jetstream.New(w.nc)
@@ -35,9 +35,11 @@ func (w *town) followers() map[string]bool {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		list := stream.ConsumerNames(w.t.Context())
-		for consumer := range list.Name() {
-			names[name+" "+consumer] = true
+		list := stream.ListConsumers(w.t.Context())
+		for info := range list.Info() {
+			if filter := info.Config.FilterSubject; filter != "" && !strings.HasPrefix(filter, "events.*") && filter != bus.EveryEvent {
+				names[name+" "+info.Name] = true
+			}
 		}
 		if err := list.Err(); err != nil {
 			w.t.Fatal(err)
