@@ -158,11 +158,11 @@ func TestACheckThatIsRefused(t *testing.T) {
 	h.do(chromedp.Navigate(h.url + "/runs/r"))
 	h.shows("hello")
 	h.do(chromedp.Click(button(checkButton)))
-	h.shows("Planning again what was decided")
+	h.shows("Planning every decision again")
 	answers()
 	h.shows(sentence)
 	h.do(chromedp.Click(button("Try again")))
-	h.shows("Planning again what was decided")
+	h.shows("Planning every decision again")
 	h.do(chromedp.Click(button("Close the check")), chromedp.Poll[chromedp.Void](`!document.querySelector(".checked")`, chromedp.WithPollingTimeout(patience)))
 	select {
 	case <-left:

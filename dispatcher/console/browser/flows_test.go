@@ -196,7 +196,7 @@ func TestManyAtOnce(t *testing.T) {
 	choose("one", "two", "three")
 	h.shows("3 chosen")
 	h.do(chromedp.Click(button("Label 3")))
-	h.shows("3 runs will have this label")
+	h.shows("This label will be added to 3 runs")
 	h.fill("input[name=label]", "season=autumn")
 	h.picture("many")
 	h.do(chromedp.Click(button("Label 3 runs")))
