@@ -108,11 +108,15 @@ type work struct {
 	follow  func(ctx context.Context, runs int)       // returns when it has seen so many runs; nil: nothing looks at them
 }
 
-// byTurns measures work with one, two and four streams by turns, three times.
+// byTurns measures work with one, two and four streams by turns, three times, or with -short once with one and four.
 func (w work) byTurns(b *testing.B) {
 	b.Helper()
-	for round := range 3 {
-		for _, streams := range []int{1, 2, 4} {
+	rounds, divided := 3, []int{1, 2, 4}
+	if testing.Short() {
+		rounds, divided = 1, []int{1, 4}
+	}
+	for round := range rounds {
+		for _, streams := range divided {
 			b.Run(fmt.Sprintf("round %d, %d streams", round+1, streams), func(b *testing.B) {
 				c := newCluster(b, streams, w.stream)
 				if w.prepare != nil {
