@@ -29,6 +29,9 @@ func (rs *Runs) ended(ctx context.Context, ref messages.Ref, wait time.Duration)
 	return rs.ResultOf(ctx, ref, last)
 }
 
+// removedAfter is how long a wait for a run without a log lasts before it looks whether the run was removed: most are about to begin.
+const removedAfter = 250 * time.Millisecond
+
 // await waits until a run has ended and all is done that follows from that, but for its last event, which may be stored a moment later. Nil: it
 // has not, as far as is known; the caller finds out why. That an end was heard is a reason to look at the log, which alone says that there is one.
 func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration, stop <-chan struct{}) *messages.AgentResult {
@@ -40,10 +43,8 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 		return nil
 	}
 	r, err := rs.end(ctx, ref, false)
-	if errors.Is(err, runlog.ErrNotFound) && !rs.cfg.Removed(ctx, ref) { // it has not begun
-		err = nil
-	}
-	if err != nil {
+	absent := errors.Is(err, runlog.ErrNotFound) // it has not begun, or was removed
+	if err != nil && !absent {
 		return nil
 	}
 	if r != nil {
@@ -52,7 +53,19 @@ func (rs *Runs) await(ctx context.Context, ref messages.Ref, wait time.Duration,
 		}
 	}
 	for {
-		finished, err := ending.Next(ctx)
+		first, end := ctx, context.CancelFunc(func() {})
+		if absent {
+			first, end = context.WithTimeout(ctx, removedAfter)
+		}
+		finished, err := ending.Next(first)
+		end()
+		if absent && first.Err() != nil && ctx.Err() == nil && err != nil {
+			if absent = false; rs.cfg.Removed(ctx, ref) {
+				return nil
+			}
+			continue
+		}
+		absent = false
 		if err != nil {
 			return r
 		}
